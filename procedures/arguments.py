@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -101,6 +102,13 @@ def partition_value(data_type: DataType, text: str) -> Any:
             return {"true": True, "false": False}[text.lower()]
         if data_type.is_string:
             return text
-        return value_from_json(data_type, int(text) if data_type.is_integer else text)
+        return value_from_json(data_type, _json_of(data_type, text))
     except (KeyError, ValueError):
         raise InputError(f"{text!r} is not a value of type {data_type}") from None
+
+
+def _json_of(data_type: DataType, text: str) -> int | float | str:
+    if data_type.is_integer or data_type.is_timestamp or data_type.kind is Kind.TIME:
+        return int(text)
+    is_number = data_type.kind in (Kind.FLOAT, Kind.DOUBLE) and math.isfinite(float(text))
+    return float(text) if is_number else text

@@ -9,11 +9,10 @@ NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity".
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +55,7 @@ _MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 _SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
 # Spark offers no patterns, and those of regular expressions have another syntax there.
 _OPS = {op.value: op for op in Op if op not in PATTERNS}
+_SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
 # Spark writes the literals TRUE and FALSE as predicates wherever they stand.
 _BOOLEANS: dict[str, Mapping[str, Any]] = {
     "ALWAYS_TRUE": {"value": True, "type": "boolean"},
@@ -182,7 +182,7 @@ def _literal(argument: object) -> pa.Scalar:
     value = argument["value"]
     try:
         return pa.scalar(None if value is None else _value(value, kind), kind)
-    except (ValueError, TypeError, InvalidOperation, binascii.Error, pa.ArrowException) as error:
+    except (ArithmeticError, ValueError, TypeError, pa.ArrowException) as error:
         raise _UnsupportedError(f"{value!r} is not a {argument.get('type')}") from error
 
 
@@ -198,13 +198,32 @@ def _type(name: object) -> pa.DataType:
 
 
 def _value(value: Any, data_type: pa.DataType) -> object:
-    if pa.types.is_decimal(data_type):
-        return Decimal(value)
+    """Return what Arrow makes a scalar of; Arrow itself would cut 0.5 to 0 and read "1.5" as a number."""
     if pa.types.is_floating(data_type):
-        return float(value)
+        return _number(value, data_type)
+    if pa.types.is_decimal(data_type):
+        return Decimal(_of(str, value))
     if pa.types.is_binary(data_type):
-        return base64.b64decode(value, validate=True)
+        return base64.b64decode(_of(str, value), validate=True)
+    if pa.types.is_string(data_type):
+        return _of(str, value)
+    return _of(bool if pa.types.is_boolean(data_type) else int, value)
+
+
+def _of(wanted: type, value: Any) -> Any:
+    if type(value) is not wanted:  # a bool is an int, too
+        raise TypeError(f"a {type(value).__name__}, not a {wanted.__name__}")
     return value
+
+
+def _number(value: Any, data_type: pa.DataType) -> float:
+    if isinstance(value, str) and value in _SPECIAL:
+        return float(value)
+    if type(value) not in (int, float):
+        raise TypeError(f"a {type(value).__name__}, not a number")
+    if not math.isfinite(pa.scalar(float(value), data_type).as_py()):
+        raise OverflowError("the number is too large")
+    return float(value)
 
 
 class _ToJson(PredicateVisitor[dict[str, Any]]):

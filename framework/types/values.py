@@ -1,7 +1,8 @@
 """Single values to and from JSON, as the connector and the metadata in messages spell them.
 
 A Python value is what `pyarrow.Scalar.as_py` gives: `int`, `float`, `bool`, `str`, `bytes`, `Decimal`,
-`date`, `time`, a naive `datetime` for TIMESTAMP and one in UTC for TIMESTAMP_LTZ.
+`date`, `time`, a naive `datetime` for TIMESTAMP and one in UTC for TIMESTAMP_LTZ, a list for ARRAY, a list of
+pairs for MAP and a dictionary for ROW. The connector's `Values` is this module's twin.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import base64
 import datetime
 import math
-from decimal import Decimal
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from lockgate.errors import InputError, UnsupportedTypeError
+from lockgate.errors import InputError
 from lockgate.framework.types.datatype import FLOAT_KINDS, DataType, Kind
 
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -20,6 +23,9 @@ _EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_SIGNED_BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+# Exact for every decimal that a column can hold, and Inexact for one with too many digits.
+_EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
 
 def days_of(value: datetime.date) -> int:
@@ -66,10 +72,11 @@ def one_nan(value: float) -> float:
 
 
 def value_to_json(data_type: DataType, value: Any) -> Any:
-    """Return the JSON of a value of an atomic type; null for None.
+    """Return the JSON of a value; null for None.
 
     DECIMAL is a plain string, BINARY base64, DATE days and timestamps microseconds since the epoch, NaN and
-    the infinities their names. Raises UnsupportedTypeError for nested types.
+    the infinities their names. ARRAY is an array, ROW an object, MAP an object if its keys are texts and else
+    an array of pairs.
     """
     if value is None:
         return None
@@ -86,9 +93,7 @@ def value_to_json(data_type: DataType, value: Any) -> Any:
         return micros_of(value)
     if kind in FLOAT_KINDS:
         return _float_to_json(float(value))
-    if data_type.is_nested:
-        raise UnsupportedTypeError(f"a value of type {data_type.bare_name} has no JSON form")
-    return value
+    return _nested_to_json(data_type, value) if data_type.is_nested else value
 
 
 def _float_to_json(value: float) -> float | str:
@@ -99,35 +104,116 @@ def _float_to_json(value: float) -> float | str:
     return value
 
 
+def _nested_to_json(data_type: DataType, value: Any) -> Any:
+    if data_type.kind is Kind.ARRAY:
+        return [value_to_json(data_type.element_type(), item) for item in value]
+    if data_type.kind is Kind.ROW:
+        return {field.name: value_to_json(field.type, value[field.name]) for field in data_type.fields}
+    key_type, value_type = data_type.key_type(), data_type.value_type()
+    pairs = [[value_to_json(key_type, key), value_to_json(value_type, item)] for key, item in value]
+    return dict(pairs) if key_type.is_string else pairs
+
+
 def value_from_json(data_type: DataType, json: Any) -> Any:
-    """Return the value that `value_to_json` wrote; InputError if the JSON does not fit the type."""
+    """Return the value that `value_to_json` wrote; InputError if the JSON does not fit the type.
+
+    Nothing is converted: a number is no text, 1.0 is no INT, and a number that is too large or a decimal with
+    too many digits is an error.
+    """
     if json is None:
         return None
     try:
         return _from_json(data_type, json)
-    except (ArithmeticError, TypeError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError, struct.error) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{json!r} is not a value of type {data_type.bare_name}: {error}") from None
 
 
 def _from_json(data_type: DataType, json: Any) -> Any:
     kind = data_type.kind
     if kind is Kind.DECIMAL:
-        return Decimal(str(json))
+        return _decimal_from_json(data_type, _of(str, json))
     if data_type.is_binary:
-        return base64.b64decode(json, validate=True)
+        return base64.b64decode(_of(str, json), validate=True)
     if kind is Kind.DATE:
-        return date_of(int(json))
+        return date_of(_of(int, json))
     if kind is Kind.TIME:
-        return time_of(int(json))
+        return time_of(_of(int, json))
     if data_type.is_timestamp:
-        return timestamp_of(int(json), utc=kind is Kind.TIMESTAMP_LTZ)
+        return timestamp_of(_of(int, json), utc=kind is Kind.TIMESTAMP_LTZ)
     if kind in FLOAT_KINDS:
-        return _SPECIAL_FLOATS[json] if json in _SPECIAL_FLOATS else float(json)
+        return _float_from_json(kind, json)
     if data_type.is_integer:
-        return int(json)
-    if data_type.is_nested:
-        raise UnsupportedTypeError(f"a value of type {data_type.bare_name} has no JSON form")
-    wanted = bool if kind is Kind.BOOLEAN else str
-    if not isinstance(json, wanted):
-        raise InputError(f"{json!r} is not a value of type {data_type.bare_name}")
+        return _integer_from_json(kind, _of(int, json))
+    if kind is Kind.BOOLEAN:
+        return _of(bool, json)
+    return _NESTED[kind](data_type, json) if kind in _NESTED else _text_from_json(_of(str, json))
+
+
+def _of(wanted: type, json: Any) -> Any:
+    if type(json) is not wanted:  # a bool is an int, too
+        raise TypeError(f"a {type(json).__name__}, not a {wanted.__name__}")
     return json
+
+
+def _text_from_json(json: str) -> str:
+    json.encode()  # half of a surrogate pair is a ValueError
+    return json
+
+
+def _integer_from_json(kind: Kind, json: int) -> int:
+    bits = _SIGNED_BITS[kind]
+    if not -(1 << bits) <= json < 1 << bits:
+        raise OverflowError("the number is too large")
+    return json
+
+
+def _float_from_json(kind: Kind, json: Any) -> float:
+    if isinstance(json, str):
+        if json not in _SPECIAL_FLOATS:
+            raise ValueError("a text, not a number")
+        return _SPECIAL_FLOATS[json]
+    value = float(json if type(json) is int else _of(float, json))
+    if not math.isfinite(value):
+        raise OverflowError("the number is too large")
+    if kind is Kind.FLOAT:
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    return value
+
+
+def _decimal_from_json(data_type: DataType, json: str) -> Decimal:
+    value = Decimal(json)
+    precision, scale = data_type.precision or 0, data_type.scale or 0
+    if not value.is_finite():
+        raise ValueError("the number is not finite")
+    exact = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)  # Inexact is an ArithmeticError
+    if exact.adjusted() >= precision - scale and exact:
+        raise OverflowError("the number is too large")
+    return exact
+
+
+def _array_from_json(data_type: DataType, json: Any) -> list[Any]:
+    return [value_from_json(data_type.element_type(), item) for item in _of(list, json)]
+
+
+def _map_from_json(data_type: DataType, json: Any) -> list[tuple[Any, Any]]:
+    key_type, value_type = data_type.key_type(), data_type.value_type()
+    pairs: Sequence[Any] = list(_of(dict, json).items()) if key_type.is_string else _of(list, json)
+    if any(len(pair) != 2 or pair[0] is None for pair in pairs):
+        raise ValueError("an entry of a map is a pair, and its key is not null")
+    return [(value_from_json(key_type, key), value_from_json(value_type, item)) for key, item in pairs]
+
+
+def _row_from_json(data_type: DataType, json: Any) -> dict[str, Any]:
+    types = {field.name: field.type for field in data_type.fields}
+    if _of(dict, json).keys() != types.keys():
+        raise ValueError(f"the fields are not {', '.join(types)}")
+    return {name: value_from_json(kind, json[name]) for name, kind in types.items()}
+
+
+_NESTED: Mapping[Kind, Callable[[DataType, Any], Any]] = {
+    Kind.ARRAY: _array_from_json,
+    Kind.MAP: _map_from_json,
+    Kind.ROW: _row_from_json,
+}

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
-from lockgate.framework.store.rows.bucket import bucket_of
 from lockgate.framework.types import (
     BIGINT,
     BOOLEAN,
     BYTES,
     DATE,
     DOUBLE,
-    FLOAT,
     INT,
     SMALLINT,
     STRING,
@@ -28,7 +26,6 @@ from lockgate.framework.types import (
     DataType,
     decimal,
     timestamp,
-    timestamp_ltz,
     to_spark_type,
     value_to_json,
 )
@@ -164,38 +161,3 @@ def test_an_unknown_merge_engine_is_refused(spark: SparkSession) -> None:
     case["plan"]["engine"] = "newest-wins"
     with pytest.raises(Exception, match="merge engine 'newest-wins' is not supported"):
         _conformance(spark).merge(json.dumps(case), 1, 1)
-
-
-BUCKET_KEYS: list[tuple[tuple[DataType, ...], list[tuple[Any, ...]]]] = [
-    ((INT,), [(0,), (1,), (-1,), (2**31 - 1,), (None,)]),
-    ((BIGINT,), [(0,), (-(2**63),), (123456789012,)]),
-    ((STRING,), [("",), ("a",), ("sevenby",), ("eight by",), ("größer als acht Bytes",), (None,)]),
-    ((TINYINT, SMALLINT, BOOLEAN), [(1, 2, True), (-1, -2, False), (None, None, None)]),
-    ((FLOAT, DOUBLE), [(1.5, -2.25), (0.0, 1e300)]),
-    ((DATE,), [(datetime.date(2013, 1, 1),), (datetime.date(1969, 12, 31),)]),
-    (
-        (decimal(9, 2), decimal(30, 3)),
-        [(Decimal("12.30"), Decimal("-123456789012345678901.234")), (None, None)],
-    ),
-    (
-        (timestamp(6), timestamp_ltz(6)),
-        [
-            (
-                datetime.datetime(1969, 12, 31, 23, 59, 1, 123456),
-                datetime.datetime(2024, 2, 29, 12, 0, 0, 7, tzinfo=datetime.UTC),
-            ),
-            (None, None),
-        ],
-    ),
-    ((STRING, BIGINT, STRING), [("a rather long text", 7, "short"), (None, 7, "another text that is long")]),
-]
-
-
-@pytest.mark.parametrize(("types", "rows"), BUCKET_KEYS, ids=lambda value: str(value)[:40])
-def test_buckets_are_those_of_the_store(
-    spark: SparkSession, types: tuple[DataType, ...], rows: list[tuple[Any, ...]]
-) -> None:
-    names = json.dumps([to_spark_type(kind) for kind in types])
-    values = [[value_to_json(kind, value) for kind, value in zip(types, row, strict=True)] for row in rows]
-    found = json.loads(_conformance(spark).buckets(names, json.dumps(values), 1009))
-    assert found == [bucket_of(row, types, 1009) for row in rows]

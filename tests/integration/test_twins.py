@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,47 @@ def test_folders_of_caches(spark: SparkSession, tmp_path: Path) -> None:
     for case, each in zip(cases, found, strict=True):
         shown = {key: value.partition(": write")[0] for key, value in each.items()}
         assert shown == {key: case[key] for key in ("folder", "error") if key in case}, case["name"]
+
+
+def test_values_in_messages(spark: SparkSession) -> None:
+    cases = json.loads((FIXTURES / "json_values.json").read_text())
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.bridge.ValueTwins
+    found = json.loads(twins.values(json.dumps(with_spark_types(cases))))
+    for case, each in zip(cases, found, strict=True):
+        # The JSON tells the two zeros apart, and numbers from booleans.
+        assert json.dumps(each["values"]) == json.dumps(case["values"]), case["type"]
+        assert each["texts"] == case.get("texts", []), case["type"]
+        assert each["taken"] == [], case["type"]
+
+
+def test_buckets_of_rows(spark: SparkSession) -> None:
+    cases = json.loads((FIXTURES / "buckets.json").read_text())
+    asked = [{**case, "spark": [to_spark_type(parse_type(kind)) for kind in case["types"]]} for case in cases]
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.FileTwins
+    for case, each in zip(cases, json.loads(twins.buckets(json.dumps(asked), 7)), strict=True):
+        assert each["hashes"] == case["hashes"], case["name"]
+        assert each["buckets"] == [int(abs(math.fmod(value, 7))) for value in case["hashes"]], case["name"]
+
+
+def test_masks_of_values(spark: SparkSession) -> None:
+    cases = json.loads((FIXTURES / "masks.json").read_text())
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.masks.MaskTwins
+    found = json.loads(twins.masks(json.dumps(with_spark_types(cases))))
+    for case, each in zip(cases, found, strict=True):
+        assert json.dumps(each) == json.dumps(case["masked"]), (
+            case["type"],
+            case["mask"],
+            case["parameters"],
+        )
+
+
+def test_codes_of_granules(spark: SparkSession) -> None:
+    vector = json.loads((FIXTURES / "integrity" / "granules.json").read_text())
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.integrity.IntegrityTwins
+    found = json.loads(twins.granules(json.dumps(vector)))
+    assert found.pop("matches") == [[True, False, False]] * len(vector["tags"])
+    assert found.pop("other_name") is False
+    assert found == {name: vector[name] for name in found}
 
 
 @pytest.mark.parametrize("path", vectors("row_codec"))

@@ -22,12 +22,12 @@ from lockgate.framework.store.scan.selection import SNAPSHOT_ID, SNAPSHOT_SOURCE
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, read_system
 from lockgate.framework.store.system.warehouse import read_warehouse, warehouse_columns
-from lockgate.framework.types import Kind, to_spark_json, value_to_json
+from lockgate.framework.types import to_spark_json, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import SystemTable
     from lockgate.framework.store.table import Table
-    from lockgate.framework.types import DataField, DataType
+    from lockgate.framework.types import DataField
 
 # Procedures live here, and tables of the whole warehouse; it cannot be dropped.
 SYSTEM_NAMESPACE = "sys"
@@ -156,21 +156,12 @@ def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int
 
 
 def _answer(fields: Sequence[DataField], found: Any) -> Rows:
-    return {"rows": [_members_to_json(fields, row) for row in found.to_pylist()]}
-
-
-def _members_to_json(fields: Sequence[DataField], row: Mapping[str, Any]) -> list[Any]:
-    return [_to_json(field.type, row[field.name]) for field in fields]
-
-
-def _to_json(data_type: DataType, value: Any) -> Any:
-    if value is None:
-        return None
-    if data_type.kind is Kind.ROW:
-        return _members_to_json(data_type.fields, value)
-    if data_type.kind is Kind.ARRAY:
-        return [_to_json(data_type.element_type(), item) for item in value]
-    return value_to_json(data_type, value)
+    types = {field.name: field.type for field in fields}
+    return {
+        "rows": [
+            [value_to_json(kind, row[name]) for name, kind in types.items()] for row in found.to_pylist()
+        ]
+    }
 
 
 OPERATIONS = {"system.rows": rows}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import json
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zoo import expected
 
 from lockgate.errors import InputError, UnsupportedTypeError
 from lockgate.framework import types as t
-from lockgate.framework.store.rows.bucket import assign_buckets, bucket_of, murmur_hash
+from lockgate.framework.store.rows.bucket import assign_buckets, bucket_of, hash_rows, murmur_hash
 
+VECTORS = json.loads((Path(__file__).parents[3] / "fixtures" / "buckets.json").read_text())
 CELLS: list[tuple[t.DataType, st.SearchStrategy[Any]]] = [
     (t.BOOLEAN, st.booleans()),
     (t.TINYINT, st.integers(-128, 127)),
@@ -54,6 +59,30 @@ def test_columns_give_what_rows_give(data: st.DataObject) -> None:
     found = assign_buckets(table, names, types, buckets)
     assert found.dtype == np.int32
     assert found.tolist() == [bucket_of(row, types, buckets) for row in rows]
+
+
+@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["name"][:40])
+def test_hashes_are_those_of_the_vectors(case: dict[str, Any]) -> None:
+    types = tuple(t.parse_type(kind) for kind in case["types"])
+    rows = [
+        [t.value_from_json(kind, value) for kind, value in zip(types, row, strict=True)]
+        for row in case["rows"]
+    ]
+    columns = [
+        pa.array(list(values), t.to_arrow(kind))
+        for kind, values in zip(types, zip(*rows, strict=True), strict=True)
+    ]
+    assert hash_rows(columns, types).tolist() == case["hashes"]
+    for row, value in zip(rows, case["hashes"], strict=True):
+        assert bucket_of(row, types, 7) == abs(math.fmod(value, 7))
+
+
+def test_vectors_have_the_hashes_of_paimon() -> None:
+    (case,) = (case for case in VECTORS if "hash index" in case["name"])
+    indexes = [
+        index for snapshot in expected()["dynamic"]["snapshots"].values() for index in snapshot["indexes"]
+    ]
+    assert {value for index in indexes for value in index.get("hashes", ())} == {*case["hashes"]}
 
 
 def test_murmur_of_known_words() -> None:

@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.TaskFilters;
 import io.lockgate.spark.bridge.Values;
-import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.PartitionPaths;
 import io.lockgate.spark.integrity.Integrity;
@@ -97,22 +96,6 @@ public final class Conformance {
       }
     }
     return result.toString();
-  }
-
-  /** The bucket of each row, as a JSON array; {@code types} and {@code rows} are JSON arrays. */
-  public static String buckets(String types, String rows, int count) throws IOException {
-    List<DataType> all = new ArrayList<>();
-    Bridge.JSON.readTree(types).forEach(type -> all.add(DataType.fromJson(type.toString())));
-    int[] ordinals = new int[all.size()];
-    for (int i = 0; i < ordinals.length; i++) {
-      ordinals[i] = i;
-    }
-    BucketHash hash = new BucketHash(ordinals, all.toArray(DataType[]::new));
-    ArrayNode buckets = Bridge.JSON.createArrayNode();
-    for (InternalRow row : rows(Bridge.JSON.readTree(rows), all)) {
-      buckets.add(hash.bucket(row, count));
-    }
-    return buckets.toString();
   }
 
   /**
@@ -243,6 +226,15 @@ public final class Conformance {
     ArrayNode values = rows.addArray();
     for (int i = 0; i < schema.length(); i++) {
       values.add(Values.toJson(row, i, schema.apply(i).dataType()));
+    }
+  }
+
+  /** Adds the values of a column to a JSON array. */
+  public static void add(ArrayNode values, ColumnVector column, int count) {
+    for (InternalRow row :
+        (Iterable<InternalRow>)
+            new ColumnarBatch(new ColumnVector[] {column}, count)::rowIterator) {
+      values.add(Values.toJson(row, 0, column.dataType()));
     }
   }
 

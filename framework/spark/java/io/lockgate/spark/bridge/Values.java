@@ -5,12 +5,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.IOException;
 import java.math.BigDecimal;
+import java.math.RoundingMode;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
@@ -52,6 +55,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class Values {
   private static final String DEFAULT = "CURRENT_DEFAULT";
+  private static final Set<String> SPECIAL = Set.of("NaN", "Infinity", "-Infinity");
   private static final JsonNodeFactory MAKE = JsonNodeFactory.instance;
 
   private Values() {}
@@ -179,82 +183,144 @@ public final class Values {
   public static InternalRow[] rowsFromJson(JsonNode rows, StructType schema) {
     InternalRow[] out = new InternalRow[rows.size()];
     for (int i = 0; i < out.length; i++) {
-      out[i] = rowFromJson(rows.get(i), schema);
+      JsonNode row = rows.get(i);
+      check(row.isArray() && row.size() == schema.length(), schema, "not one value for each field");
+      Object[] values = new Object[schema.length()];
+      for (int at = 0; at < values.length; at++) {
+        values[at] = fromJson(row.get(at), schema.apply(at).dataType());
+      }
+      out[i] = new GenericInternalRow(values);
     }
     return out;
   }
 
-  private static InternalRow rowFromJson(JsonNode row, StructType schema) {
-    StructField[] fields = schema.fields();
-    Object[] values = new Object[fields.length];
-    for (int i = 0; i < fields.length; i++) {
-      values[i] =
-          fromJson(row.isArray() ? row.get(i) : row.get(fields[i].name()), fields[i].dataType());
-    }
-    return new GenericInternalRow(values);
-  }
-
-  /** A value in Spark's internal form; those of flat types can be sent to tasks. */
+  /**
+   * A value in Spark's internal form; those of flat types can be sent to tasks. Nothing is
+   * converted: JSON that {@link #toJson} would not write for the type is refused. Messages leave
+   * the value out, for it may be of a column that not everybody may see.
+   */
   public static Object fromJson(JsonNode value, DataType type) {
-    if (value == null || value.isNull()) {
+    if (value.isNull()) {
       return null;
     }
     if (type instanceof BooleanType) {
-      return value.asBoolean();
+      check(value.isBoolean(), type, "not a boolean");
+      return value.booleanValue();
     }
     if (type instanceof ByteType) {
-      return (byte) value.asInt();
+      return (byte) whole(value, type, Byte.MIN_VALUE, Byte.MAX_VALUE);
     }
     if (type instanceof ShortType) {
-      return (short) value.asInt();
+      return (short) whole(value, type, Short.MIN_VALUE, Short.MAX_VALUE);
     }
     if (type instanceof IntegerType || type instanceof DateType) {
-      return value.asInt();
+      return (int) whole(value, type, Integer.MIN_VALUE, Integer.MAX_VALUE);
     }
     if (type instanceof LongType
         || type instanceof TimestampType
         || type instanceof TimestampNTZType) {
-      return value.asLong();
+      return whole(value, type, Long.MIN_VALUE, Long.MAX_VALUE);
     }
     if (type instanceof FloatType) {
-      return value.isTextual() ? Float.parseFloat(value.asText()) : value.floatValue();
+      return special(value, type) ? Float.parseFloat(value.textValue()) : finiteFloat(value, type);
     }
     if (type instanceof DoubleType) {
-      return value.isTextual() ? Double.parseDouble(value.asText()) : value.doubleValue();
+      return special(value, type)
+          ? Double.parseDouble(value.textValue())
+          : finiteDouble(value, type);
     }
     if (type instanceof DecimalType decimal) {
-      return Decimal.apply(new BigDecimal(value.asText()), decimal.precision(), decimal.scale());
+      return decimalFromJson(value, decimal);
     }
     if (type instanceof BinaryType) {
-      return bytes(value);
+      return bytes(value, type);
     }
     if (type instanceof ArrayType array) {
-      return arrayFromJson(value, array.elementType());
+      return arrayFromJson(value, array);
     }
     if (type instanceof MapType map) {
       return mapFromJson(value, map);
     }
     if (type instanceof StructType struct) {
-      return rowFromJson(value, struct);
+      return structFromJson(value, struct);
     }
     if (type instanceof StringType) {
-      return UTF8String.fromString(value.asText());
+      return UTF8String.fromString(text(value, type));
     }
     throw Bridge.failure("Values of type " + type.sql() + " cannot come from Python");
   }
 
-  private static byte[] bytes(JsonNode value) {
-    try {
-      return value.binaryValue();
-    } catch (IOException e) {
-      throw new IllegalArgumentException("not base64", e);
+  private static void check(boolean holds, DataType type, String fault) {
+    if (!holds) {
+      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": " + fault);
     }
   }
 
-  private static GenericArrayData arrayFromJson(JsonNode values, DataType element) {
+  private static long whole(JsonNode value, DataType type, long least, long most) {
+    check(value.isIntegralNumber(), type, "not a whole number");
+    check(value.canConvertToLong(), type, "too large");
+    long number = value.longValue();
+    check(least <= number && number <= most, type, "too large");
+    return number;
+  }
+
+  private static boolean special(JsonNode value, DataType type) {
+    boolean named = value.isTextual() && SPECIAL.contains(value.textValue());
+    check(named || value.isNumber(), type, "not a number");
+    return named;
+  }
+
+  private static float finiteFloat(JsonNode value, DataType type) {
+    // A whole number of JSON may need more digits than a double has, but a float is far from there.
+    float number = (float) value.doubleValue();
+    check(Float.isFinite(number), type, "too large");
+    return number;
+  }
+
+  private static double finiteDouble(JsonNode value, DataType type) {
+    check(Double.isFinite(value.doubleValue()), type, "too large");
+    return value.doubleValue();
+  }
+
+  private static Decimal decimalFromJson(JsonNode value, DecimalType type) {
+    try {
+      BigDecimal exact =
+          new BigDecimal(text(value, type)).setScale(type.scale(), RoundingMode.UNNECESSARY);
+      check(exact.precision() <= type.precision(), type, "too large");
+      return Decimal.apply(exact, type.precision(), type.scale());
+    } catch (NumberFormatException malformed) {
+      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": no number");
+    } catch (ArithmeticException inexact) {
+      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": more digits");
+    }
+  }
+
+  private static String text(JsonNode value, DataType type) {
+    check(value.isTextual(), type, "not a text");
+    String text = value.textValue();
+    // Spark would store a question mark for half of a surrogate pair.
+    check(
+        StandardCharsets.UTF_8.newEncoder().canEncode(text),
+        type,
+        "half of a surrogate pair in it");
+    return text;
+  }
+
+  private static byte[] bytes(JsonNode value, DataType type) {
+    String text = text(value, type);
+    check(text.length() % 4 == 0, type, "not base64");
+    try {
+      return Base64.getDecoder().decode(text);
+    } catch (IllegalArgumentException malformed) {
+      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": not base64");
+    }
+  }
+
+  private static GenericArrayData arrayFromJson(JsonNode values, ArrayType type) {
+    check(values.isArray(), type, "not an array");
     Object[] out = new Object[values.size()];
     for (int i = 0; i < out.length; i++) {
-      out[i] = fromJson(values.get(i), element);
+      out[i] = fromJson(values.get(i), type.elementType());
     }
     return new GenericArrayData(out);
   }
@@ -262,18 +328,33 @@ public final class Values {
   private static MapData mapFromJson(JsonNode value, MapType type) {
     List<Object> keys = new ArrayList<>();
     List<Object> values = new ArrayList<>();
-    if (value.isObject()) {
+    if (type.keyType() instanceof StringType) {
+      check(value.isObject(), type, "not an object");
       for (Map.Entry<String, JsonNode> entry : value.properties()) {
         keys.add(fromJson(MAKE.textNode(entry.getKey()), type.keyType()));
         values.add(fromJson(entry.getValue(), type.valueType()));
       }
     } else {
+      check(value.isArray(), type, "not an array of pairs");
       for (JsonNode pair : value) {
+        check(pair.isArray() && pair.size() == 2, type, "not an array of pairs");
+        check(!pair.get(0).isNull(), type, "a key is null");
         keys.add(fromJson(pair.get(0), type.keyType()));
         values.add(fromJson(pair.get(1), type.valueType()));
       }
     }
     return new ArrayBasedMapData(
         new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
+  }
+
+  private static InternalRow structFromJson(JsonNode value, StructType type) {
+    check(value.isObject() && value.size() == type.length(), type, "not an object of its fields");
+    Object[] values = new Object[type.length()];
+    for (int i = 0; i < values.length; i++) {
+      StructField field = type.apply(i);
+      check(value.has(field.name()), type, "not an object of its fields");
+      values[i] = fromJson(value.get(field.name()), field.dataType());
+    }
+    return new GenericInternalRow(values);
   }
 }
