@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -338,6 +339,7 @@ def test_a_folder_that_is_a_link(make_table: MakeTable, tmp_path: Path, victim: 
     bucket.rename(moved)
     bucket.symlink_to(moved)
     (moved / "old.txt").write_text("not the table's")
+    os.utime(moved / "old.txt", (0, 0))
     before = contents(tmp_path)
     with pytest.raises(UnsafePathError, match=r"bucket-0 leads by a link to .*elsewhere, out of the table"):
         ROADS[road](table)
