@@ -135,7 +135,7 @@ class CacheDirectory:
 
         Raises LookupCacheError if there is no cache and VersionMismatchError if another version made it.
         """
-        content = self._layout_json()
+        content = self.layout_json()
         if content is None:
             raise LookupCacheError(
                 f"there is no lookup cache in {self.path} on this host ({socket.gethostname()}): its owner "
@@ -149,12 +149,13 @@ class CacheDirectory:
             )
         return CacheLayout.from_json(content)
 
-    def _layout_json(self) -> dict[str, Any] | None:
+    def layout_json(self) -> dict[str, Any] | None:
+        """Return what is recorded of what is cached; None in a folder that was just made, or made again."""
         return _read_json(self.path / "LAYOUT.json")
 
     def has_layout(self, layout: CacheLayout) -> bool:
         """Say whether the cache holds exactly this, in formats of this version."""
-        return self._layout_json() == layout.to_json()
+        return self.layout_json() == layout.to_json()
 
     def write_key(self, content: dict[str, Any]) -> None:
         """Store the wrapped key of an encrypted cache."""

@@ -25,6 +25,7 @@ from lockgate.lookup.driver import registry
 from lockgate.lookup.driver.owner_sites import LocalSite
 from lockgate.lookup.driver.tables import make_spec
 from lockgate.lookup.owner.owner import Owner
+from lockgate.lookup.owner.state_wait import is_there
 
 
 @pytest.mark.long
@@ -161,6 +162,17 @@ def test_a_state_built_into_a_removed_cache_is_never_reported(world: World) -> N
         commands.put({"op": "build", "snapshot": 1, "serve": True})
     Owner(table, spec, directory, hear, commands).run()
     assert complete == [[1], [1]]
+
+
+def test_a_state_without_a_layout_is_not_there(world: World) -> None:
+    """A folder that was removed can be made again by a driver, and its old owner may yet put a state in."""
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    assert is_there(lookup.directory, 1)
+    (lookup.directory.path / "LAYOUT.json").unlink()
+    assert not is_there(lookup.directory, 1)
 
 
 @pytest.mark.long
