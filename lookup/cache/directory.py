@@ -350,8 +350,7 @@ class CacheDirectory:
         return cache_paths.try_lock(self.path / "LOCK")
 
     def is_locked_by(self, lock: IO[bytes]) -> bool:
-        """Return whether `lock` is still the folder's: a folder that was removed and recreated has
-        another."""
+        """Return whether `lock` is still the folder's: one that was removed and recreated has another."""
         return cache_paths.is_lock_of(self.path / "LOCK", lock)
 
     def has_owner(self) -> bool:

@@ -53,7 +53,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
 def is_there(directory: CacheDirectory, snapshot_id: int, mark: int = 0) -> bool:
     """Say whether a state is cached, of the snapshot with this mark and not of another of its number.
 
-    One without a layout is not: somebody removed the folder while its owner built, and the owner begins again.
+    Without a layout none is: somebody removed the folder while its owner built, and it begins again.
     """
     info = directory.generation(snapshot_id)
     return info is not None and mark in (0, info.mark) and directory.layout_json() is not None
