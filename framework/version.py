@@ -3,7 +3,7 @@
 VERSION = "0.1.0"
 
 # Raised whenever an operation of the bridge changes its meaning or its payload.
-BRIDGE_PROTOCOL = 2
+BRIDGE_PROTOCOL = 3
 # Raised whenever the files of a lookup cache change; an older cache is rebuilt. The JVM's `CacheVersions` has
 # this number and the next too.
 CACHE_FORMAT = 3

@@ -107,7 +107,7 @@ def _renaming(request: RecordRequest) -> RecordRequest:
     """Return a renaming as the copy of a column of its own table; the index knows them to be the same."""
     old, new = request["columns"]
     inputs = [] if request["target"] is None else [request["target"]]
-    return {**request, "inputs": inputs, "edges": [[new, 0, old, 1]], "columns": [new]}
+    return {**request, "inputs": inputs, "edges": [(new, 0, old, 1)], "columns": [new]}
 
 
 def _with_id(target: Named) -> Named:
@@ -124,12 +124,12 @@ def _shape(request: RecordRequest, target: Named | None, inputs: Sequence[Named]
     carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
     changes = request["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
-        (str(column), int(number), str(source), int(kinds))
+        (column, number, source, kinds)
         for column, number, source, kinds in request["edges"]
         # Rows that a statement carries over come from where they are.
         if not (changes and number in carried and column == source and kinds & ~64 == 1)
     ]
-    rows = tuple(sorted({(int(a), str(b), int(c)) for a, b, c in request["rows"]}))
+    rows = tuple(sorted({(number, source, kinds) for number, source, kinds in request["rows"]}))
     columns = tuple(request["columns"])
     return Shape(
         kind=request["kind"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from lockgate.framework.spark.operations.messages.common import TableRequest
 
@@ -40,8 +40,9 @@ class RunJson(TypedDict):
 
 
 class RecordRequest(TypedDict):
-    """A statement: an edge is [column, number of an input, its column, kinds]; `rows` lack the first.
+    """A statement.
 
+    An edge is the column, the number of an input, the column there, and kinds; `rows` lack the first.
     `cut`: the plan was too large to walk, so it has inputs and columns, but no edges.
     """
 
@@ -51,8 +52,8 @@ class RecordRequest(TypedDict):
     target: DatasetJson | None
     inputs: list[DatasetJson]
     columns: list[str]
-    edges: list[list[Any]]
-    rows: list[list[Any]]
+    edges: list[tuple[str, int, str, int]]
+    rows: list[tuple[int, str, int]]
     views: list[str]
     opaque: list[str]
     cut: bool
@@ -67,7 +68,7 @@ class FlowRequest(TableRequest):
     """
 
     inputs: list[DatasetJson]
-    columns: dict[str, list[list[Any]]]
+    columns: dict[str, list[tuple[int, str]]]
     query: str | None
     target: str | None
 
@@ -78,5 +79,5 @@ class FilesFlowRequest(TypedDict):
     path: str
     encrypt: str | None
     inputs: list[DatasetJson]
-    columns: dict[str, list[list[Any]]]
+    columns: dict[str, list[tuple[int, str]]]
     query: str | None

@@ -48,7 +48,7 @@ class BridgeContext(Protocol):
 BridgeOperation: TypeAlias = Callable[[BridgeContext, Any], object]
 """Answers one operation: takes the context and the request, a dictionary, and returns what JSON can hold.
 
-A function whose `request` is annotated by a `TypedDict` gets only requests that have all its keys.
+A function whose `request` is annotated by a `TypedDict` gets only requests that have exactly its keys.
 """
 
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]

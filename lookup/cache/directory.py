@@ -8,8 +8,7 @@
     LOCK                 held by the one process that writes
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
-    generations/<id>/    the state at snapshot <id>, never changed; its fingerprint says which of the
-                         snapshots of that number it is (`mark_of`)
+    generations/<id>/    the state at snapshot <id>, never changed; its fingerprint tells which (`mark_of`)
     PLACE                a name of the folder, by which those who share it know each other
     owners/<name>        locked by the executor of an application that runs its owner (`standby`)
     wanted/<id>[-<mark>] snapshots that a process without the lock asks for
@@ -36,6 +35,7 @@ from typing import IO, Any
 
 from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
+from lockgate.framework.spark.operations.messages.envelope import ErrorJson
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.spec import CacheLayout
@@ -294,17 +294,17 @@ class CacheDirectory:
         """End a request that is fulfilled, or cannot be."""
         self._wish(snapshot_id, mark).unlink(missing_ok=True)
 
-    def refuse(self, snapshot_id: int, error: dict[str, Any], mark: int = 0) -> None:
+    def refuse(self, snapshot_id: int, error: ErrorJson, mark: int = 0) -> None:
         """Refuse a request, and leave the reason for its author."""
         write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
         self.unwant(snapshot_id, mark)
 
-    def take_refusal(self, snapshot_id: int, mark: int = 0) -> dict[str, Any] | None:
+    def take_refusal(self, snapshot_id: int, mark: int = 0) -> ErrorJson | None:
         """Return the reason why a request was refused, if it was; it may be repeated afterwards."""
         path = self._wish(snapshot_id, mark, ".error")
         error = _read_json(path)
         path.unlink(missing_ok=True)
-        return error
+        return None if error is None else {"type": error["type"], "message": error["message"]}
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Record that the driver `name` needs these states; must be repeated within the lease."""

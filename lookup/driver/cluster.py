@@ -2,8 +2,9 @@
 
 The connector's plugin has each executor ask the driver what to do (`io.lockgate.spark.lookup`). Here is what
 the driver wants: a `standby` process in each executor for each lookup, of which one in each cache's folder
-becomes the owner. Their messages arrive as the operation `lookup.event`. An owner requests keys the same way,
-from the executor to the driver, so no key is in a conf, an argument or a file.
+becomes the owner. Their messages arrive as the operation `lookup.event`, and `lookup.poll` fetches the
+commands for an executor. An owner requests keys the same way, from the executor to the driver. So no key is
+in a conf, an argument or a file.
 """
 
 from __future__ import annotations
@@ -11,13 +12,25 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.framework.plugins import BridgeContext
 from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
-from lockgate.lookup.owner.pipe import Message, answer_about_keys
+from lockgate.lookup.driver.waiting_commands import WaitingCommands
+from lockgate.lookup.owner.messages import (
+    Command,
+    Event,
+    EventRequest,
+    KeyReply,
+    Opening,
+    Order,
+    PollAnswer,
+    PollRequest,
+    StartCommand,
+)
+from lockgate.lookup.owner.pipe import answer_about_keys
 from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
@@ -35,6 +48,7 @@ _LONGEST_SILENCE_MILLIS = 10_000
 
 _running: dict[str, ExecutorOwners] = {}
 _running_lock = threading.Lock()
+_commands = WaitingCommands()
 # The applications that have had the warning.
 _warned: set[str] = set()
 
@@ -139,7 +153,7 @@ class ClusterSite(DriverSite):
         self._python = str(context.pythonExec)
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Have each executor start a process for a lookup, now and when it joins."""
         return ExecutorOwners(self._executors, self._python, opening, keys, listener)
@@ -149,16 +163,16 @@ class ExecutorOwners:
     """The processes of one lookup in all executors; a link is an executor's id."""
 
     def __init__(
-        self, executors: Any, python: str, opening: Message, keys: KeyProvider | None, listener: Listener
+        self, executors: Any, python: str, opening: Opening, keys: KeyProvider | None, listener: Listener
     ) -> None:
-        self.name = str(opening["name"])
+        self.name = opening["name"]
         self._executors = executors
-        self._start = {
+        self._start: StartCommand = {
             "do": "start",
             "name": self.name,
             # -P: somebody else's module may lie in the current folder.
             "command": [python, "-P", "-m", "lockgate.lookup.owner.standby"],
-            "opening": {"op": "open", "has_keys": keys is not None, **opening},
+            "opening": opening,
         }
         self._keys = keys
         self._listener = listener
@@ -171,7 +185,7 @@ class ExecutorOwners:
         self._thread = threading.Thread(target=self._watch, name="lockgate-executors", daemon=True)
         self._thread.start()
 
-    def send(self, link: str, message: Message) -> bool:
+    def send(self, link: str, message: Order) -> bool:
         """Leave a message for the process of an executor; False if the executor is gone."""
         return self._post(link, {"do": "say", "name": self.name, "message": message})
 
@@ -179,7 +193,7 @@ class ExecutorOwners:
         """Say whether there is an executor."""
         return bool(self._started)
 
-    def receive(self, link: str, event: Message) -> list[Message]:
+    def receive(self, link: str, event: Event) -> list[KeyReply]:
         """Process a message from a process, and return the answer."""
         if event["event"] == "ask":
             return [answer_about_keys(self._keys, event)] if self._keys is not None else []
@@ -199,8 +213,12 @@ class ExecutorOwners:
         if last:
             self._quietly(lambda: self._executors.hurry(False))
 
-    def _post(self, link: str, command: Message) -> bool:
-        return bool(self._quietly(lambda: self._executors.post(link, json.dumps(command))))
+    def _post(self, link: str, command: Command) -> bool:
+        _commands.add(link, command)
+        if self._quietly(lambda: self._executors.call(link)):
+            return True
+        _commands.take(link)  # the executor is gone
+        return False
 
     @staticmethod
     def _quietly(call: Any) -> Any:
@@ -226,15 +244,12 @@ class ExecutorOwners:
             self._listener(link, {"event": "gone"})
 
 
-class OwnerMessage(TypedDict):
-    """The message of an owner on an executor."""
-
-    executor: str
-    name: str
-    event: dict[str, Any]
+def commands_of(context: BridgeContext, request: PollRequest) -> PollAnswer:
+    """Return the commands that wait for an executor, each once: the operation `lookup.poll`."""
+    return {"commands": _commands.take(request["executor"])}
 
 
-def owner_event(context: BridgeContext, request: OwnerMessage) -> list[dict[str, Any]]:
+def owner_event(context: BridgeContext, request: EventRequest) -> list[KeyReply]:
     """Process a message from a process of an executor: the operation `lookup.event`."""
     with _running_lock:
         owners = _running.get(request["name"])

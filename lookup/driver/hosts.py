@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.directory import GenerationInfo
-from lockgate.lookup.owner.pipe import Message, error_from_json
+from lockgate.lookup.owner.messages import EndedEvent, Event, LeadingEvent, News, Order, WaitingEvent
+from lockgate.lookup.owner.pipe import error_from_json
 from lockgate.lookup.spec.status import HostStatus
 
 _FIRST_BACK_OFF_SECONDS = 0.5
@@ -121,7 +122,7 @@ class Host:
 class Hosts:
     """The hosts of one lookup; `send` sends a message to the process at the end of a link."""
 
-    def __init__(self, identifier: str, send: Callable[[str, Message], bool]) -> None:
+    def __init__(self, identifier: str, send: Callable[[str, Order], bool]) -> None:
         self._identifier = identifier
         self._send = send
         self._hosts: dict[str, Host] = {}
@@ -181,7 +182,7 @@ class Hosts:
         if host.leader is not None:
             self._send(host.leader, {"op": "build", "snapshot": snapshot_id, "serve": serve})
 
-    def tell_owners(self, message: Message) -> None:
+    def tell_owners(self, message: Order) -> None:
         """Send a message to every owner."""
         for host in self.all():
             if host.leader is not None:
@@ -189,21 +190,20 @@ class Hosts:
 
     # --- hearing -------------------------------------------------------------------------------------
 
-    def receive(self, link: str, event: Message) -> Host | None:
+    def receive(self, link: str, event: News) -> Host | None:
         """Process a message from a process, or its end, and return its host."""
-        kind = event["event"]
-        if kind in ("waiting", "leading"):
+        if event["event"] == "waiting" or event["event"] == "leading":  # in a tuple mypy would not see it
             return self._join(link, event)
-        if kind == "gone":
+        if event["event"] == "gone":
             return self._leave(link)
         host = self._hosts.get(self._folder_of.get(link, ""))
-        if kind == "ended":
+        if event["event"] == "ended":
             self._on_ended(link, host, event)
         elif host is not None and host.leader == link:
             self._on_news(host, event)
         return host
 
-    def _join(self, link: str, event: Message) -> Host:
+    def _join(self, link: str, event: WaitingEvent | LeadingEvent) -> Host:
         folder = event["folder"]
         if self._folder_of.get(link) not in (None, folder):
             self._leave(link)
@@ -233,7 +233,7 @@ class Hosts:
                 del self._hosts[folder]
         return host
 
-    def _on_ended(self, link: str, host: Host | None, event: Message) -> None:
+    def _on_ended(self, link: str, host: Host | None, event: EndedEvent) -> None:
         ends = self._early_ends[link] = self._early_ends.get(link, 0) + 1
         if host is not None and host.leader == link:
             host.leader = host.pid = None
@@ -249,25 +249,24 @@ class Hosts:
         elif host.leader is None:
             host.on_failed(None, error)
 
-    def _on_news(self, host: Host, event: Message) -> None:
-        kind = event["event"]
-        if kind == "ready":
+    def _on_news(self, host: Host, event: Event) -> None:
+        if event["event"] == "ready":
             assert host.leader is not None
             self._early_ends.pop(host.leader, None)
             self._broken.pop(host.leader, None)
-        elif kind == "built":
+        elif event["event"] == "built":
             host.on_built(GenerationInfo(**event["info"]))
-        elif kind == "failed":
+        elif event["event"] == "failed":
             host.on_failed(event["snapshot"], error_from_json(event["error"]))
-        elif kind == "removed":
+        elif event["event"] == "removed":
             for snapshot_id in event["snapshots"]:
                 host.built.pop(snapshot_id, None)
-        elif kind == "emptied":
+        elif event["event"] == "emptied":
             host.on_emptied()
-        elif kind == "progress":
+        elif event["event"] == "progress":
             host.loading, host.expected = event["rows"], event["expected"]
 
 
-def _last_words(event: Message) -> str:
+def _last_words(event: EndedEvent) -> str:
     words = event["stderr"]
     return f": {words}" if words else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from lockgate.lookup.owner.messages import News, Opening, Order
 from lockgate.lookup.owner.owner_process import LocalOwners
-from lockgate.lookup.owner.pipe import Message
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.status import LookupStatus
 
 # Hears what the process at the end of a link says.
-Listener = Callable[[str, Message], None]
+Listener = Callable[[str, News], None]
 
 
 class Owners(Protocol):
     """The owners of one lookup's caches, each reached by a link; their messages go to a `Listener`."""
 
-    def send(self, link: str, message: Message) -> bool:
+    def send(self, link: str, message: Order) -> bool:
         """Send a message to one; False if it cannot be reached at the moment."""
 
     def expected(self) -> bool:
@@ -37,7 +37,7 @@ class Site(Protocol):
     local: bool
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Start the owners of one lookup; `opening` gives the first message to each, by its name."""
 
@@ -57,7 +57,7 @@ class LocalSite:
     local = True
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Start one owner as a child of this process."""
         directory.ensure()

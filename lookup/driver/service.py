@@ -30,7 +30,7 @@ from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
 from lockgate.lookup.driver.tables import location_of, newest_target
-from lockgate.lookup.owner.pipe import Message
+from lockgate.lookup.owner.messages import HoldOrder, News, Opening, Order
 from lockgate.lookup.owner.state_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.options import (
@@ -83,9 +83,12 @@ class Lookup:
         self._used_at = time.monotonic()
         self._pins_at = 0.0
         self._asked_rows = self._hit_rows = 0
-        opening = {
+        opening: Opening = {
+            "op": "open",
+            "has_keys": table.keys is not None,
             "name": self._name,
             "location": self.location,
+            "directory": None,
             "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
@@ -279,10 +282,10 @@ class Lookup:
 
     # --- what the owners say -------------------------------------------------------------------------
 
-    def _send(self, link: str, message: Message) -> bool:
+    def _send(self, link: str, message: Order) -> bool:
         return self._owners is not None and self._owners.send(link, message)
 
-    def _on_owner_event(self, link: str, event: Message) -> None:
+    def _on_owner_event(self, link: str, event: News) -> None:
         kind = event["event"]
         with self._changed:
             host = self._hosts.receive(link, event)
@@ -295,14 +298,14 @@ class Lookup:
             if kind == "built":
                 self._refresher.ask_for_target()  # which may have moved on
             self._changed.notify_all()
-        if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
+        if event["event"] == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
             _log.warning("%s: %s", self.spec.identifier, event["message"])
         if failed:
             _log.warning(
                 "refreshing the lookup cache of %s to snapshot %s failed (%d in a row): %s",
                 self.spec.identifier,
-                event.get("snapshot"),
+                event["snapshot"] if event["event"] == "failed" else None,
                 trouble[1],
                 trouble[0],
             )
@@ -353,8 +356,9 @@ class Lookup:
                 held.add(self._serving.info.snapshot_id)
             self._heartbeat_at = time.monotonic()
             if not self._site.local:
-                message = {"op": "hold", "name": self._name, "snapshots": sorted(held)}
-                self._hosts.tell_owners(message | ({} if status is None else {"status": status}))
+                noted = None if status is None else dict(status)
+                hold = HoldOrder(op="hold", name=self._name, snapshots=sorted(held), status=noted)
+                self._hosts.tell_owners(hold)
         if self._site.local:
             self.directory.hold(self._name, held)
             if status is not None:

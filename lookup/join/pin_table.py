@@ -19,6 +19,7 @@ from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
+from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
 from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.store.grants import grant
 from lockgate.framework.types import BIGINT, DataField, row
@@ -28,7 +29,7 @@ from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark
 from lockgate.lookup.spec.rights import governed
-from lockgate.lookup.spec.spec import LookupSpec, cache_id
+from lockgate.lookup.spec.spec import LookupSpec, SpecJson, cache_id
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
@@ -42,6 +43,7 @@ CACHE_OPTION = "lookup.cache-id"
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
+_SPEC = shape_of(SpecJson)
 READ_OPTIONS = (
     Option(SPEC_OPTION, str, "", "what a lookup join reads"),
     Option(CACHE_OPTION, str, "", "the cache that the workers of a lookup join ask"),
@@ -130,9 +132,21 @@ class PinTable:
         )
 
 
+def _written(text: str) -> SpecJson:
+    """Read the option of a query, without rights; InputError if no lookup join wrote it."""
+    try:
+        found: SpecJson = json.loads(text)
+        fault = fault_in(_SPEC, found)
+    except (ValueError, RecursionError):
+        fault = "it is not JSON"
+    if fault is not None:
+        raise InputError(f"the read option {SPEC_OPTION} is not what a lookup join writes: {fault}")
+    return {**found, "rights": None}
+
+
 def _asked(table: Table, options: Mapping[str, str]) -> LookupSpec:
     """Return the lookup that is asked for, with the rights of the one who asks."""
-    spec = LookupSpec.from_json({**json.loads(options[SPEC_OPTION]), "rights": None})
+    spec = LookupSpec.from_json(_written(options[SPEC_OPTION]))
     if options.get(ANSWER_OPTION) != "spark":
         return governed(table, spec)
     _check_table(table)

@@ -5,15 +5,13 @@ speaks `pipe`'s messages on its standard streams. Several applications on a host
 an owner, the lock lets one of them write, the others wait for its results and take over when it dies. It can
 be killed at any moment.
 
-From the driver: open (catalog, spec, has_keys), build (snapshot, serve), hold (name, snapshots, now and then
-where the lookup stands), answer (to a question about a key), close. To the driver: ready (pid, writer),
-progress (rows), built (snapshot, info), removed (snapshots), emptied, failed (snapshot, error), ask (a
-question about a key), warning (category, message); to the executor only: metrics (values).
+`messages` has what both sides say.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import signal
@@ -21,9 +19,9 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from lockgate.errors import LockgateError
 from lockgate.lookup.cache.builder import CacheBuilder, check_mark, fingerprint
@@ -31,7 +29,7 @@ from lockgate.lookup.cache.cache_key import CacheKey
 from lockgate.lookup.cache.caches import note_status
 from lockgate.lookup.cache.directory import CacheDirectory, mark_of, sweep_caches
 from lockgate.lookup.owner.key_server import KeyServer
-from lockgate.lookup.owner.pipe import Message, PipeKeyProvider, Sender, error_to_json
+from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.owner.standby import private_stdout, read_lines
 from lockgate.lookup.spec.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.spec.spec import LookupSpec, cached_layout
@@ -40,7 +38,19 @@ from lockgate.lookup.spec.status import gauge_name
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
     from lockgate.lookup.cache.directory import GenerationInfo
+    from lockgate.lookup.owner.messages import (
+        BuildOrder,
+        BuiltEvent,
+        CloseOrder,
+        Event,
+        HoldOrder,
+        MetricsEvent,
+        Opening,
+        Order,
+    )
     from lockgate.lookup.owner.standby import Turn
+
+_Command: TypeAlias = "BuildOrder | HoldOrder | CloseOrder"
 
 # How often a waiting owner tries the lock, and the holder looks for what others want.
 _POLL_SECONDS = 0.1
@@ -56,8 +66,8 @@ class Owner:
         table: Table,
         spec: LookupSpec,
         directory: CacheDirectory,
-        send: Any,
-        commands: queue.Queue[Message],
+        send: Callable[[Event | MetricsEvent], None],
+        commands: queue.Queue[_Command],
         turn: Turn | None = None,
     ) -> None:
         self._table = table
@@ -68,17 +78,17 @@ class Owner:
         self._directory = directory
         self._lock: IO[bytes] | None = None
         self._builder: CacheBuilder | None = None
-        self._pending: list[Message] = []
+        self._pending: list[BuildOrder] = []
         self._reported = 0.0
         self._key_server: KeyServer | None = None
 
     @classmethod
     def open(
         cls,
-        content: Message,
+        content: Opening,
         keys: PipeKeyProvider,
-        send: Any,
-        commands: queue.Queue[Message],
+        send: Callable[[Event | MetricsEvent], None],
+        commands: queue.Queue[_Command],
         turn: Turn | None = None,
     ) -> Owner:
         """Open the table that the driver named."""
@@ -90,6 +100,7 @@ class Owner:
             keys=keys if content["has_keys"] else None,
             options=content["options"] or None,
         )
+        assert content["directory"] is not None  # which a standby has found
         directory = CacheDirectory(Path(content["directory"]))
         return cls(catalog.load_table(spec.identifier), spec, directory, send, commands, turn)
 
@@ -131,7 +142,7 @@ class Owner:
                     return False
                 if command["op"] == "hold":
                     self._directory.hold(command["name"], command["snapshots"])
-                    if "status" in command:
+                    if command["status"] is not None:
                         note_status(self._directory, command["name"], command["status"])
                 else:
                     self._pending.append(command)
@@ -195,7 +206,7 @@ class Owner:
         if self._was_removed():
             # A driver may have made the folder again before the state was published: its half is not a cache.
             return self._build_afresh(snapshot_id, serve)
-        self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
+        self._send(_built(info))
         self._show(info)
         removed = self._directory.sweep({snapshot_id})
         if removed:
@@ -211,13 +222,14 @@ class Owner:
 
     def _show(self, info: GenerationInfo) -> None:
         if self._turn is not None:
-            values = {
+            values: dict[str, float] = {
                 "snapshot": info.snapshot_id,
                 "cacheRows": info.rows,
                 "cacheBytes": info.bytes,
                 "buildMillis": int(info.build_seconds * 1000),
             }
-            self._send({"event": "metrics", "lookup": gauge_name(self._spec), "values": values})
+            shown: MetricsEvent = {"event": "metrics", "lookup": gauge_name(self._spec), "values": values}
+            self._send(shown)
 
     def _failed(self, snapshot_id: int, error: Exception) -> None:
         if not isinstance(error, LockgateError):
@@ -265,7 +277,7 @@ class Owner:
             info = self._directory.generation(snapshot_id)
             if info is not None and info.fingerprint == wanted:
                 self._pending.remove(command)
-                self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
+                self._send(_built(info))
                 continue
             refusal = self._directory.take_refusal(snapshot_id, mark_of(wanted))
             if refusal is None:
@@ -275,10 +287,28 @@ class Owner:
                 self._send({"event": "failed", "snapshot": snapshot_id, "error": refusal})
 
 
-def _distribute(inbox: queue.Queue[Message], keys: PipeKeyProvider, commands: queue.Queue[Message]) -> None:
+def _built(info: GenerationInfo) -> BuiltEvent:
+    return {
+        "event": "built",
+        "snapshot": info.snapshot_id,
+        "info": {
+            "snapshot_id": info.snapshot_id,
+            "fingerprint": info.fingerprint,
+            "rows": info.rows,
+            "bytes": info.bytes,
+            "changes": info.changes,
+            "full_load": info.full_load,
+            "build_seconds": info.build_seconds,
+            "built_millis": info.built_millis,
+            "storage": info.storage,
+        },
+    }
+
+
+def _distribute(inbox: queue.Queue[Order], keys: PipeKeyProvider, commands: queue.Queue[_Command]) -> None:
     while True:
         message = inbox.get()
-        if message["op"] == "answer":
+        if message["op"] == "answer" or message["op"] == "refuse":  # in a tuple mypy would not see it
             keys.answer(message)
         else:
             commands.put(message)
@@ -290,19 +320,20 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     stdout = private_stdout()
-    inbox: queue.Queue[Message] = queue.Queue()
+    inbox: queue.Queue[Order] = queue.Queue()
+    opening: Opening = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
-    serve(inbox.get(), inbox, stdout)
+    serve(opening, inbox, stdout)
 
 
-def serve(opening: Message, inbox: queue.Queue[Message], stdout: IO[bytes], turn: Turn | None = None) -> None:
+def serve(opening: Opening, inbox: queue.Queue[Order], stdout: IO[bytes], turn: Turn | None = None) -> None:
     """Own the cache that `opening` names until told to close, or the turn is over."""
     sender = Sender(stdout)
     warnings.showwarning = lambda message, category, *rest: sender.send(
         {"event": "warning", "category": category.__name__, "message": str(message)}
     )
     keys = PipeKeyProvider(sender.send)
-    commands: queue.Queue[Message] = queue.Queue()
+    commands: queue.Queue[_Command] = queue.Queue()
     threading.Thread(target=_distribute, args=(inbox, keys, commands), daemon=True).start()
     try:
         owner = Owner.open(opening, keys, sender.send, commands, turn)

@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from lockgate.framework.keys import KeyProvider
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.owner.pipe import Message, Sender, answer_about_keys
+from lockgate.lookup.owner.messages import Event, LeadingEvent, News, Opening, Order, StartedEvent
+from lockgate.lookup.owner.pipe import Sender, answer_about_keys
 
 _log = logging.getLogger("lockgate.lookup")
 
@@ -46,12 +47,12 @@ class OwnerProcess:
 
     def __init__(
         self,
-        opening: Message,
+        opening: Opening,
         keys: KeyProvider | None,
         log: Path,
-        on_event: Callable[[Message], None],
+        on_event: Callable[[Event | StartedEvent], None],
     ) -> None:
-        self._opening = {"op": "open", "has_keys": keys is not None, **opening}
+        self._opening = opening
         self._keys = keys
         self._log_path = log
         self._on_event = on_event
@@ -69,7 +70,7 @@ class OwnerProcess:
         process = self._process
         return None if process is None or process.poll() is not None else process.pid
 
-    def send(self, message: Message) -> bool:
+    def send(self, message: Opening | Order) -> bool:
         """Send the owner a message; False if there is none at the moment."""
         sender = self._sender
         if sender is None:
@@ -151,7 +152,7 @@ class OwnerProcess:
 
     def _receive(self, line: bytes) -> None:
         try:
-            message: dict[str, Any] = json.loads(line)
+            message: Event = json.loads(line)
         except ValueError:  # it was killed in the middle of a line
             return
         if message["event"] == "ask":
@@ -168,10 +169,10 @@ class LocalOwners:
 
     def __init__(
         self,
-        opening: Message,
+        opening: Opening,
         keys: KeyProvider | None,
         directory: CacheDirectory,
-        listener: Callable[[str, Message], None],
+        listener: Callable[[str, News], None],
     ) -> None:
         self._path = str(directory.path)
         self._listener = listener
@@ -179,7 +180,7 @@ class LocalOwners:
             {**opening, "directory": self._path}, keys, directory.log_path, self._relay
         )
 
-    def send(self, link: str, message: Message) -> bool:
+    def send(self, link: str, message: Order) -> bool:
         """Send the owner a message; False if there is none at the moment."""
         return self._process.send(message)
 
@@ -192,12 +193,19 @@ class LocalOwners:
         self._process.close()
         self._listener(self.LINK, {"event": "gone"})
 
-    def _relay(self, event: Message) -> None:
-        if event["event"] == "started":
-            # What it is told from now on waits in the pipe until it is ready.
-            location = {"host": socket.gethostname(), "folder": self._path, "directory": self._path}
-            event = {"event": "leading", "pid": event["pid"], **location}
-        self._listener(self.LINK, event)
+    def _relay(self, event: Event | StartedEvent) -> None:
+        if event["event"] != "started":
+            self._listener(self.LINK, event)
+            return
+        # What it is told from now on waits in the pipe until it is ready.
+        leading: LeadingEvent = {
+            "event": "leading",
+            "pid": event["pid"],
+            "host": socket.gethostname(),
+            "folder": self._path,
+            "directory": self._path,
+        }
+        self._listener(self.LINK, leading)
 
 
 def _open_log(path: Path) -> IO[bytes]:

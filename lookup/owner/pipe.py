@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Mapping
+from typing import IO, TYPE_CHECKING, Any
 
 from lockgate import errors
 from lockgate.errors import KeyServiceError, LockgateError, LookupCacheError
 from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
 from lockgate.framework.keys.metadata import KeyAlgorithm
 
-Message = dict[str, Any]
+if TYPE_CHECKING:
+    from lockgate.framework.spark.operations.messages.envelope import ErrorJson
+    from lockgate.lookup.owner.messages import KeyQuestion, KeyReply, KeyValue, KeyVersion
 
 
 class Sender:
@@ -40,12 +43,12 @@ class Sender:
             self._stream.close()
 
 
-def error_to_json(error: BaseException) -> Message:
+def error_to_json(error: BaseException) -> ErrorJson:
     """Return an error as it goes through the pipe: its class and message."""
     return {"type": type(error).__name__, "message": str(error) or type(error).__name__}
 
 
-def error_from_json(content: Mapping[str, Any]) -> LockgateError:
+def error_from_json(content: ErrorJson) -> LockgateError:
     """Return the error that the other end met, of the same class if it is one of ours."""
     kind = getattr(errors, content["type"], None)
     if isinstance(kind, type) and issubclass(kind, LockgateError) and kind is not errors.PluginError:
@@ -59,87 +62,106 @@ class PipeKeyProvider(KeyProvider):
     `ask` sends a question; its answer comes by `answer`, from the thread that reads the pipe.
     """
 
-    def __init__(self, ask: Callable[[Message], None]) -> None:
+    def __init__(self, ask: Callable[[KeyQuestion], None]) -> None:
         self._ask = ask
         self._lock = threading.Lock()
         self._next = 0
-        self._waiting: dict[int, tuple[threading.Event, Message]] = {}
+        self._waiting: dict[int, queue.SimpleQueue[KeyReply]] = {}
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: KeyReply) -> None:
         """Hand an answer to the thread that waits for it."""
         with self._lock:
             waiting = self._waiting.pop(message["id"], None)
         if waiting is not None:
-            waiting[1].update(message)
-            waiting[0].set()
+            waiting.put(message)
 
-    def _call(self, method: str, **arguments: Any) -> Any:
-        event, reply = threading.Event(), dict[str, Any]()
+    def _call(self, question: Callable[[int], KeyQuestion]) -> Any:
+        inbox: queue.SimpleQueue[KeyReply] = queue.SimpleQueue()
         with self._lock:
             self._next += 1
             number = self._next
-            self._waiting[number] = (event, reply)
-        self._ask({"event": "ask", "id": number, "method": method, "arguments": arguments})
-        if not event.wait(60):
-            raise KeyServiceError("the driver did not answer a question about a key for 60 s")
-        if "error" in reply:
+            self._waiting[number] = inbox
+        self._ask(question(number))
+        try:
+            reply = inbox.get(timeout=60)
+        except queue.Empty:
+            raise KeyServiceError("the driver did not answer a question about a key for 60 s") from None
+        if reply["op"] == "refuse":
             raise error_from_json(reply["error"])
         return reply["ok"]
 
     def key_names(self) -> list[str]:
-        return list(self._call("key_names"))
+        return list(self._call(lambda number: {"event": "ask", "id": number, "method": "key_names"}))
 
     def current_key(self, name: str) -> KeyMetadata:
-        name, version, algorithm = self._call("current_key", name=name)
-        return KeyMetadata(name, version, KeyAlgorithm(algorithm))
+        return _metadata(
+            self._call(lambda number: {"event": "ask", "id": number, "method": "current_key", "name": name})
+        )
 
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        wrapped = base64.b64encode(encrypted).decode()
         plain = self._call(
-            "decrypt_local_key",
-            key=[key.name, key.version, int(key.algorithm)],
-            encrypted=base64.b64encode(encrypted).decode(),
+            lambda number: {
+                "event": "ask",
+                "id": number,
+                "method": "decrypt_local_key",
+                "key": _version(key),
+                "encrypted": wrapped,
+            }
         )
         return base64.b64decode(plain)
 
     def create_local_key(self, key: KeyMetadata) -> LocalKey:
         # Asked of the driver, for a key service has its own way of making them.
-        made = self._call("create_local_key", key=[key.name, key.version, int(key.algorithm)])
+        made = self._call(
+            lambda number: {
+                "event": "ask",
+                "id": number,
+                "method": "create_local_key",
+                "key": _version(key),
+            }
+        )
         return LocalKey(base64.b64decode(made["plain"]), base64.b64decode(made["encrypted"]))
 
     def usable(self, name: str) -> bool:
-        return bool(self._call("usable", name=name))
+        return bool(
+            self._call(lambda number: {"event": "ask", "id": number, "method": "usable", "name": name})
+        )
 
     def __repr__(self) -> str:
         return "PipeKeyProvider()"
 
 
-def _metadata(written: Sequence[Any]) -> KeyMetadata:
+def _version(key: KeyMetadata) -> KeyVersion:
+    return key.name, key.version, int(key.algorithm)
+
+
+def _metadata(written: KeyVersion) -> KeyMetadata:
     name, version, algorithm = written
     return KeyMetadata(name, version, KeyAlgorithm(algorithm))
 
 
-def answer_about_keys(provider: KeyProvider, question: Message) -> Message:
+def answer_about_keys(provider: KeyProvider, question: KeyQuestion) -> KeyReply:
     """Answer a request of a `PipeKeyProvider`; an error is an answer too."""
-    arguments = question["arguments"]
     try:
-        ok: Any
-        if question["method"] == "key_names":
-            ok = provider.key_names()
-        elif question["method"] == "current_key":
-            key = provider.current_key(arguments["name"])
-            ok = [key.name, key.version, int(key.algorithm)]
-        elif question["method"] == "usable":
-            ok = provider.usable(arguments["name"])
-        elif question["method"] == "create_local_key":
-            local = provider.create_local_key(_metadata(arguments["key"]))
-            ok = {
-                "plain": base64.b64encode(local.plain).decode(),
-                "encrypted": base64.b64encode(local.encrypted).decode(),
-            }
-        else:
-            wanted = _metadata(arguments["key"])
-            plain = provider.decrypt_local_key(wanted, base64.b64decode(arguments["encrypted"]))
-            ok = base64.b64encode(plain).decode()
+        return {"op": "answer", "id": question["id"], "ok": _answer(provider, question)}
     except Exception as error:  # whatever a provider raises must reach the owner
-        return {"op": "answer", "id": question["id"], "error": error_to_json(error)}
-    return {"op": "answer", "id": question["id"], "ok": ok}
+        return {"op": "refuse", "id": question["id"], "error": error_to_json(error)}
+
+
+def _answer(provider: KeyProvider, question: KeyQuestion) -> KeyValue:
+    if question["method"] == "key_names":
+        return list(provider.key_names())
+    if question["method"] == "current_key":
+        return _version(provider.current_key(question["name"]))
+    if question["method"] == "usable":
+        return provider.usable(question["name"])
+    wanted = _metadata(question["key"])
+    if question["method"] == "create_local_key":
+        local = provider.create_local_key(wanted)
+        return {
+            "plain": base64.b64encode(local.plain).decode(),
+            "encrypted": base64.b64encode(local.encrypted).decode(),
+        }
+    plain = provider.decrypt_local_key(wanted, base64.b64decode(question["encrypted"]))
+    return base64.b64encode(plain).decode()

@@ -19,9 +19,13 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from lockgate.lookup.spec import cache_paths
+
+if TYPE_CHECKING:
+    # Only then, for a process that waits is to be small.
+    from lockgate.lookup.owner.messages import LeadingEvent, Opening, Order, WaitingEvent
 
 _POLL_SECONDS = 0.1
 _NICENESS = 5
@@ -32,8 +36,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     stdout = private_stdout()
-    opening = json.loads(sys.stdin.buffer.readline())
-    inbox: queue.Queue[dict[str, Any]] = queue.Queue()
+    opening: Opening = json.loads(sys.stdin.buffer.readline())
+    inbox: queue.Queue[Order] = queue.Queue()
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
     folder = cache_paths.local_path(opening["location"])
     lock = _wait_for_turn(folder, opening["name"], stdout)
@@ -60,25 +64,38 @@ def _wait_for_turn(folder: Path, name: str, stdout: IO[bytes]) -> IO[bytes]:
     while True:
         cache_paths.cache_folder(folder)
         token = cache_paths.folder_token(folder)
-        identity = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "folder": token,
-            "directory": str(folder),
-        }
+        host, directory = socket.gethostname(), str(folder)
         lock = cache_paths.try_lock(cache_paths.election_lock(folder, name))
         if lock is not None:
             _log_into(folder)
             cache_paths.sweep_elections(folder)
-            _say(stdout, {"event": "leading", **identity})
+            _say(
+                stdout,
+                {
+                    "event": "leading",
+                    "pid": os.getpid(),
+                    "host": host,
+                    "folder": token,
+                    "directory": directory,
+                },
+            )
             return lock
         if announced != token:
             announced = token
-            _say(stdout, {"event": "waiting", **identity})
+            _say(
+                stdout,
+                {
+                    "event": "waiting",
+                    "pid": os.getpid(),
+                    "host": host,
+                    "folder": token,
+                    "directory": directory,
+                },
+            )
         time.sleep(_POLL_SECONDS)
 
 
-def read_lines(stream: IO[bytes], inbox: queue.Queue[dict[str, Any]]) -> None:
+def read_lines(stream: IO[bytes], inbox: queue.Queue[Order]) -> None:
     """Put each message into `inbox`, and end the process with the stream."""
     for line in stream:
         inbox.put(json.loads(line))
@@ -86,7 +103,7 @@ def read_lines(stream: IO[bytes], inbox: queue.Queue[dict[str, Any]]) -> None:
     os._exit(0)
 
 
-def _say(stdout: IO[bytes], message: dict[str, Any]) -> None:
+def _say(stdout: IO[bytes], message: LeadingEvent | WaitingEvent) -> None:
     stdout.write(json.dumps(message).encode() + b"\n")
     stdout.flush()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import Action, Decision, Mask
@@ -14,6 +14,13 @@ from lockgate.pushdown import AlwaysTrue, Predicate, columns_of, from_json, to_j
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import LookupSpec
+
+
+class RightsJson(TypedDict):
+    """A `CacheRights` in JSON: a predicate of `pushdown.json_codec`, and masks with their parameters."""
+
+    filter: Any
+    masks: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,13 @@ class CacheRights:
         """The decision that the cache is built under."""
         return Decision(row_filter=self.row_filter, masks=self.masks)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> RightsJson:
         """Return the form that goes to the cache's owner, and of which the cache is named."""
         masks = {name: [mask.name, *mask.parameters] for name, mask in sorted(self.masks.items())}
         return {"filter": to_json(self.row_filter), "masks": masks}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> CacheRights:
+    def from_json(cls, content: RightsJson) -> CacheRights:
         """Return the reverse of `to_json`; raises InputError for a filter that cannot be evaluated."""
         row_filter = from_json(content["filter"])
         if row_filter is None:

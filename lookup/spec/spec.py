@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.codec.key_codec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
 from lockgate.lookup.codec.row_codec import RowCodec
 from lockgate.lookup.spec.options import CACHE, SCAN_PARTITIONS, lookup_options
-from lockgate.lookup.spec.rights import CacheRights
+from lockgate.lookup.spec.rights import CacheRights, RightsJson
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
@@ -43,6 +43,18 @@ class CacheStructure(StrEnum):
     PRIMARY_KEY = "primary-key"
     SECONDARY_INDEX = "secondary-index"
     NO_PRIMARY_KEY = "no-primary-key"
+
+
+class SpecJson(TypedDict):
+    """A `LookupSpec` in JSON; `where` is a predicate of `pushdown.json_codec`."""
+
+    identifier: str
+    keys: list[str]
+    columns: list[str]
+    where: Any
+    options: dict[str, str]
+    group: tuple[int, int] | None
+    rights: RightsJson | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class LookupSpec:
     group: tuple[int, int] | None = None
     rights: CacheRights | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SpecJson:
         """Return the form that goes through pipes."""
         return {
             "identifier": self.identifier,
@@ -70,16 +82,16 @@ class LookupSpec:
             "columns": list(self.columns),
             "where": None if self.where is None else to_json(self.where),
             "options": dict(self.options),
-            "group": None if self.group is None else list(self.group),
+            "group": self.group,
             "rights": None if self.rights is None else self.rights.to_json(),
         }
 
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> SpecJson:
         """Return the form for read options, without rights, because users see read options."""
         return replace(self, rights=None).to_json()
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> LookupSpec:
+    def from_json(cls, content: SpecJson) -> LookupSpec:
         """Return the reverse of `to_json`; raises InputError for a condition that cannot be evaluated."""
         where = None
         if content["where"] is not None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from messages import lies
 from pyspark.errors import AnalysisException
 
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
+from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.dispatcher import declared_operations
 from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
 
@@ -23,8 +25,8 @@ Named = Callable[[str], str]
 
 # Asked by its own process, by clusters, after failures, for keys that this JVM did not make, or where
 # somebody decides about access.
-NOT_ASKED = {"bridge.hello", "keys.names", "lookup.event", "write.abort", "table.abort_staged", "keys.unwrap"}
-NOT_ASKED |= {"governance.decide", "governance.of_policy", "governance.refuse"}
+NOT_ASKED = {"bridge.hello", "keys.names", "keys.unwrap", "lookup.event", "lookup.poll", "write.abort"}
+NOT_ASKED |= {"table.abort_staged", "governance.decide", "governance.of_policy", "governance.refuse"}
 
 
 def more_than(shape: Any, value: Any, path: str = "") -> list[str]:
@@ -38,6 +40,9 @@ def more_than(shape: Any, value: Any, path: str = "") -> list[str]:
         return [found for each in value for found in more_than(inside, each, f"{path}[]")]
     if rule == "map":
         return [found for each in value.values() for found in more_than(inside, each, f"{path}.*")]
+    if rule == "tuple":
+        places = zip(inside, value, strict=True)
+        return [found for shape, each in places for found in more_than(shape, each, f"{path}[]")]
     if rule == "either":
         return more_than(next(each for each in inside if fault_in(each, value) is None), value, path)
     if rule == "keys":
@@ -151,3 +156,79 @@ def write_and_read(lake: Lake, spark: SparkSession, table: Named) -> None:
     spark.table(secret).write.format("noop").mode("overwrite").save()
     spark.sql("SHOW PROCEDURES IN lake.sys").collect()
     spark.sql(f"CALL lake.sys.compact(table => '{keyed.removeprefix('lake.')}')")
+
+
+# --- lies ----------------------------------------------------------------------------------------
+
+
+def test_both_sides_find_the_same_faults(spark: SparkSession) -> None:
+    """In questions, which the driver's JVM checks if executors sent them, and in answers."""
+    jvm: Any = spark._jvm
+    bridge = jvm.io.lockgate.spark.bridge
+    found, expected = [], []
+    for name, operation in declared_operations().items():
+        for shape in messages_of(operation) or ():
+            written = bridge.Bridge.JSON.readTree(json.dumps(shape))
+            told = list(lies(shape))
+            # A few of each, for a call of the JVM is slow, and all of those from executors.
+            for lie in told if name == "lookup.event" else told[:: max(1, len(told) // 8)]:
+                value = bridge.Bridge.JSON.readTree(json.dumps(lie.value))
+                found.append((name, bridge.Shapes.fault(written, value, "")))
+                expected.append((name, lie.fault))
+    assert found == expected
+
+
+@pytest.mark.parametrize("operation", ["namespace.load", "scan.filters", "lookup.poll", "lineage.record"])
+def test_an_answer_that_is_not_as_declared_is_an_error(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    declared = messages_of(declared_operations()[operation])
+    assert declared is not None
+    for lie in [lie for lie in lies(declared.answer) if "number of 64 bits" not in lie.fault][:12]:
+        monkeypatch.setitem(dispatcher_module._OWN, operation, answering(lie.value))
+        with pytest.raises(AnalysisException) as failed:
+            ask(spark, operation)
+        expected = f"Python's answer to '{operation}' is not as declared: {lie.fault}"
+        assert expected in str(failed.value), lie
+
+
+REPLIES = [
+    b"",
+    b"null",
+    b"[]",
+    b"7",
+    b"{}",
+    b'{"ok": 1}',
+    b'{"governed": true}',
+    b'{"ok": 1, "governed": "yes"}',
+    b'{"ok": 1, "governed": false, "moreover": 1}',
+    b'{"error": "plain"}',
+    b'{"error": {"type": "E"}}',
+    b'{"error": {"type": null, "message": "m"}}',
+    b'{"ok": ' + b"[" * 5_000 + b"]" * 5_000 + b', "governed": false}',
+    b'{"ok": 1, "governed": fal',
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: repr(reply[:30]))
+def test_an_answer_in_no_envelope_is_an_error(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, reply: bytes
+) -> None:
+    server = gateway._server
+    assert server is not None
+    monkeypatch.setattr(server, "_answer", lambda question: reply)
+    with pytest.raises(
+        AnalysisException, match=r"is not as declared: |Python side did not answer 'bridge.hello'"
+    ):
+        ask(spark, "bridge.hello")
+
+
+def answering(value: object) -> Callable[..., object]:
+    return lambda context, request: value
+
+
+def ask(spark: SparkSession, operation: str) -> None:
+    """Ask as the connector does; the question is no matter."""
+    bridge: Any = spark._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # there is a JVM
+    bridge.ask(operation, bridge.object())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from messages import question
 from pyspark.errors import AnalysisException
 
 from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
@@ -97,12 +98,12 @@ def test_the_dispatcher_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch
     made = Dispatcher()
 
     def asked(operation: str) -> bytes:
-        return made.reply(json.dumps({"operation": operation, "request": {}, "user": "u"}).encode())
+        return made.reply(json.dumps(question(operation, {})).encode())
 
     assert b'"BridgeError"' in asked("no.such")
     assert b"did you mean 'table.load'" in asked("table.lod")
     assert b"'table.load' is not as declared: catalog is missing" in asked("table.load")
-    nameless = b'{"operation": "table.load", "request": {}}'
+    nameless = json.dumps({**question("table.load", {}), "user": None}).encode()
     for nonsense in (
         b"",
         b"not json",

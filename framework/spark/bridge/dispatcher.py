@@ -90,6 +90,13 @@ class Dispatcher:
             return encode_answer(answer, governed=plugins().decides_access())
         except LockgateError as error:
             return encode_error(type(error).__name__, str(error))
+        except RecursionError:
+            _log.warning("operation %s failed", operation, exc_info=True)
+            return encode_error(
+                "BridgeError",
+                f"the connector's request {operation!r} is nested too deeply for Python: write the statement "
+                "with fewer levels, such as IN in place of many ORs",
+            )
         except Exception as error:
             # Not one of ours, so worth a look; a traceback names code, never the values in it.
             _log.warning("operation %s failed", operation, exc_info=True)

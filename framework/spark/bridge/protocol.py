@@ -7,51 +7,49 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import BridgeError
+from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
+from lockgate.framework.spark.operations.messages.envelope import AnswerJson, FailureJson, QuestionJson
+
+_QUESTION = shape_of(QuestionJson)
 
 
 @dataclass(frozen=True)
 class Question:
-    """One operation that the connector asks for.
-
-    `user` is the name of the user who asks. `asker` is the number of the JVM's thread that waits, `session`
-    the name of the Spark session that was active on it; both are missing where none was.
-    """
+    """One operation that the connector asks for; `QuestionJson` says what the fields are."""
 
     operation: str
     request: dict[str, Any]
     user: str
-    asker: int | None = None
-    session: str | None = None
+    asker: int | None
+    session: str | None
 
 
 def decode_question(message: bytes) -> Question:
     """Read a question; raises BridgeError unless it is one."""
     try:
-        found = json.loads(message)
+        found: QuestionJson = json.loads(message)
+    except RecursionError:
+        raise BridgeError("the connector's question is nested too deeply to be read") from None
     except ValueError as error:
-        raise BridgeError(f"the connector's request is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise BridgeError(f"the connector's request is no JSON object, but {type(found).__name__}")
-    operation, request = found.get("operation"), found.get("request")
-    asker, session = found.get("asker"), found.get("session")
-    if not isinstance(operation, str) or not isinstance(request, dict):
-        raise BridgeError("the connector's request has no operation and arguments")
-    user = found.get("user")
-    if not isinstance(user, str) or not user:
-        raise BridgeError("the connector's request names no user")
-    if not isinstance(asker, int | None) or not isinstance(session, str | None):
-        raise BridgeError("the connector's request names its user wrongly")
-    return Question(operation, request, user, asker, session)
+        raise BridgeError(f"the connector's question is not JSON: {error}") from None
+    fault = fault_in(_QUESTION, found)
+    if fault is None and not found["user"]:
+        fault = "user is empty"
+    if fault is not None:
+        raise BridgeError(f"the connector's question is not as declared: {fault}")
+    return Question(**found)
 
 
 def encode_answer(answer: object, *, governed: bool = False) -> bytes:
     """Write the answer of an operation, and whether any plugin decides about access.
 
-    Raises TypeError or ValueError for what JSON cannot hold.
+    Raises TypeError, ValueError or RecursionError for what JSON cannot hold.
     """
-    return json.dumps({"ok": answer, "governed": governed}).encode()
+    written: AnswerJson = {"ok": answer, "governed": governed}
+    return json.dumps(written).encode()
 
 
 def encode_error(kind: str, message: str) -> bytes:
     """Write the error that an operation ended with."""
-    return json.dumps({"error": {"type": kind, "message": message}}).encode()
+    written: FailureJson = {"error": {"type": kind, "message": message}}
+    return json.dumps(written).encode()

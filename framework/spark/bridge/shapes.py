@@ -1,7 +1,8 @@
 """Shapes of messages: the typed dictionaries of operations as JSON, by which both sides check messages.
 
-A shape is `"text"`, `"number"`, `"boolean"` or `"any"`, or an object with one entry: `null or`, `list` and
-`map` (of any names) hold the shape of what is inside, `keys` the shape by name, `either` several shapes.
+A shape is `"text"`, `"number"`, `"whole"` (a whole number of 64 bits), `"boolean"` or `"any"`, or an object
+with one entry: `null or`, `list` and `map` (of any names) hold the shape of what is inside, `keys` the shape
+by name, `tuple` the shape by position, `is` the one text, `either` several shapes.
 `io.lockgate.spark.bridge.Shapes` reads them in the connector.
 """
 
@@ -16,17 +17,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
+from lockgate.framework.spark.operations.messages.envelope import QuestionJson, ReplyJson
+
 Shape: TypeAlias = "str | dict[str, Any]"
 
 DECLARATION = Path(__file__).resolve().parents[1] / "java" / "META-INF" / "lockgate" / "bridge-messages.json"
 
 _LEAVES: dict[Any, str] = {
     str: "text",
-    int: "number",
+    int: "whole",
     float: "number",
     bool: "boolean",
     Any: "any",
 }
+_WHOLE = range(-(1 << 63), 1 << 63)
 
 
 class Messages(NamedTuple):
@@ -62,8 +66,11 @@ def shape_of(annotation: Any) -> Shape:
         return {"list": shape_of(inside[0])}
     if origin in (dict, Mapping):
         return {"map": shape_of(inside[1])}
-    if origin is Literal:
-        return {"is": inside[0]}
+    if origin is tuple:
+        return {"tuple": [shape_of(each) for each in inside]}
+    if origin is Literal and all(isinstance(each, str) for each in inside):
+        texts: list[Shape] = [{"is": each} for each in inside]
+        return texts[0] if len(texts) == 1 else {"either": texts}
     if origin in (Union, types.UnionType):
         return _union([each for each in inside if each is not type(None)], len(inside))
     raise TypeError(f"a message cannot hold {annotation}")
@@ -78,12 +85,16 @@ def _union(kinds: list[Any], count: int) -> Shape:
 def fault_in(shape: Shape, value: object, path: str = "") -> str | None:
     """Return what is wrong with a message, None if it has its shape.
 
-    Names that the shape does not have are no fault: who adds one need not wait for the other side.
+    It names keys, never values. A key that the shape does not have is a fault too: both sides are of one
+    version.
     """
     if isinstance(shape, str):
-        return None if _is_leaf(shape, value) else f"{path or 'it'} is not a {shape}"
+        return None if _is_leaf(shape, value) else f"{path or 'it'} is not a {_LEAF_NAMES.get(shape, shape)}"
     ((rule, inside),) = shape.items()
     return _RULES[rule](inside, value, path)
+
+
+_LEAF_NAMES = {"whole": "whole number of 64 bits"}
 
 
 def _is_leaf(shape: str, value: object) -> bool:
@@ -93,6 +104,8 @@ def _is_leaf(shape: str, value: object) -> bool:
         return isinstance(value, bool)
     if shape == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
+    if shape == "whole":
+        return isinstance(value, int) and not isinstance(value, bool) and value in _WHOLE
     return isinstance(value, str)
 
 
@@ -122,16 +135,37 @@ def _keys(inside: Mapping[str, Shape], value: object, path: str) -> str | None:
         fault = fault_in(shape, value[name], below)
         if fault is not None:
             return fault
-    return None
+    if len(value) == len(inside):
+        return None
+    extra = next(name for name in value if name not in inside)
+    return f"{path}.{extra} is not declared" if path else f"{extra} is not declared"
+
+
+def _tuple(inside: list[Shape], value: object, path: str) -> str | None:
+    if not isinstance(value, list | tuple) or len(value) != len(inside):
+        return f"{path or 'it'} is not a list of {len(inside)}"
+    pairs = zip(inside, value, strict=True)
+    return _first(fault_in(shape, each, f"{path}[{index}]") for index, (shape, each) in enumerate(pairs))
 
 
 def _either(inside: list[Shape], value: object, path: str) -> str | None:
     faults = [fault_in(shape, value, path) for shape in inside]
-    return None if None in faults else f"{path or 'it'} has none of its forms"
+    if None in faults:
+        return None
+    meant = [fault for shape, fault in zip(inside, faults, strict=True) if _is_meant(shape, value)]
+    return meant[0] if len(meant) == 1 else f"{path or 'it'} has none of its forms"
+
+
+def _is_meant(shape: Shape, value: object) -> bool:
+    """Say whether a message names this form of several by its fixed texts."""
+    if isinstance(shape, str) or "keys" not in shape or not isinstance(value, Mapping):
+        return False
+    fixed = {name: each for name, each in shape["keys"].items() if isinstance(each, dict) and "is" in each}
+    return bool(fixed) and all(value.get(name) == each["is"] for name, each in fixed.items())
 
 
 def _is(inside: str, value: object, path: str) -> str | None:
-    return None if value == inside else f"{path} is not {inside!r}"
+    return None if value == inside else f"{path or 'it'} is not {inside!r}"
 
 
 def _first(faults: typing.Iterator[str | None]) -> str | None:
@@ -143,14 +177,16 @@ _RULES: dict[str, Callable[[Any, object, str], str | None]] = {
     "list": _list,
     "map": _map,
     "keys": _keys,
+    "tuple": _tuple,
     "either": _either,
     "is": _is,
 }
 
 
 def declaration(operations: Mapping[str, Callable[..., object]]) -> str:
-    """Return the text of the file in the jar: a line an operation."""
-    declared = {name: messages_of(operations[name]) for name in sorted(operations)}
+    """Return the text of the file in the jar: a line an operation, after the envelope of all of them."""
+    declared: dict[str, Messages | None] = {"envelope": Messages(shape_of(QuestionJson), shape_of(ReplyJson))}
+    declared |= {name: messages_of(operations[name]) for name in sorted(operations)}
     lines = [
         f"{json.dumps(name)}: {json.dumps({'request': each.request, 'answer': each.answer})}"
         for name, each in declared.items()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lockgate.framework.access import Principal
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
+    from lockgate.framework.spark.operations.messages.common import MicroBatch
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.replace import Replacement
@@ -137,6 +138,11 @@ class Context:
         if found is None:
             raise NotFoundError(f"the replacement of table {self.full_name()} has ended already")
         return found
+
+
+def batch_properties(batch: MicroBatch | None) -> Mapping[str, str | None]:
+    """Return the micro-batch that is planned as plugins get it; empty if none is known."""
+    return {} if batch is None else {"batch_id": batch["batch_id"], "query_id": batch["query_id"]}
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, wa
 from lockgate.framework.access import ALLOWED, Decision, Visibility
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.context import Context, batch_properties
 from lockgate.framework.spark.operations.data_files import check_formats, fields_of, split_message
 from lockgate.framework.spark.operations.governance import check_grant, readable_columns
 from lockgate.framework.spark.operations.messages.scans import (
@@ -150,7 +150,7 @@ def _bucketing(planned: ScanPlan) -> BucketingJson | None:
 def _plan(context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest) -> ScanPlan:
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 
-    selected = selected_by(context, table, request, request["properties"])
+    selected = selected_by(context, table, request, batch_properties(request["properties"]))
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
     source = context.source(

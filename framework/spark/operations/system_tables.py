@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import SnapshotSource, plugins
-from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.spark.operations.context import Context, batch_properties, split_name
 from lockgate.framework.spark.operations.messages.common import QualifiedName, Rows
 from lockgate.framework.spark.operations.messages.scans import SystemRowsRequest
 from lockgate.framework.spark.operations.messages.tables import LoadAnswer, SystemSpec, TableSpec, ViewSpec
@@ -140,9 +140,8 @@ def rows(context: Context, request: SystemRowsRequest) -> Rows:
     made = system_table(suffix)
     if not getattr(made, "authorizes", False):
         require_unrestricted(table, grant(table, Action.SELECT, table.schema.field_names), f"${suffix}")
-    return _answer(
-        made.schema(context, table), made.rows(context, table, request["options"], request["properties"])
-    )
+    properties = batch_properties(request["properties"])
+    return _answer(made.schema(context, table), made.rows(context, table, request["options"], properties))
 
 
 def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int | None:

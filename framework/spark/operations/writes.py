@@ -321,7 +321,7 @@ def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
     messages: list[Any] = [message for message in request["messages"] if "file" in message]
     for message in messages:
         message["file"] |= {"stats": _kept_statistics(table, message["file"]["stats"])}
-    return [CommitMessage.from_json(message, table.schema) for message in messages]
+    return [CommitMessage.of_written(message, table.schema) for message in messages]
 
 
 def _kept_statistics(table: Table, found: Mapping[str, WrittenStatistics]) -> dict[str, WrittenStatistics]:

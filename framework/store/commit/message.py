@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -67,6 +69,7 @@ class CommitMessage:
             "total_buckets": self.total_buckets,
             "added": [_file_to_json(file, schema) for file in self.added],
             "deleted": [_file_to_json(file, schema) for file in self.deleted],
+            "vectors": {name: dataclasses.asdict(vector) for name, vector in self.vectors.items()},
             "collected": {
                 file: {name: base64.b64encode(output).decode() for name, output in made.items()}
                 for file, made in self.collected.items()
@@ -77,28 +80,57 @@ class CommitMessage:
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any], schema: TableSchema) -> CommitMessage:
-        """Read a message; `file` is short for `added` with one file. InputError if something is missing."""
-        try:
-            partition = json.get("partition") or {}
-            values = tuple(
-                value_from_json(schema.field(name).type, partition[name]) for name in schema.partition_keys
-            )
-            added = [json["file"]] if "file" in json else json.get("added", ())
+        """Read what `to_json` wrote; InputError names what is missing."""
+        with _missing_named():
             return cls(
-                partition=values,
+                partition=_partition_from_json(json["partition"], schema),
                 bucket=int(json["bucket"]),
                 total_buckets=int(json["total_buckets"]),
-                added=tuple(_file_from_json(file, schema) for file in added),
-                deleted=tuple(_file_from_json(file, schema) for file in json.get("deleted", ())),
+                added=tuple(_file_from_json(file, schema) for file in json["added"]),
+                deleted=tuple(_file_from_json(file, schema) for file in json["deleted"]),
+                vectors={name: VectorLocation(**vector) for name, vector in json["vectors"].items()},
                 collected={
                     file: {name: base64.b64decode(output) for name, output in made.items()}
-                    for file, made in json.get("collected", {}).items()
+                    for file, made in json["collected"].items()
                 },
-                hashes=base64.b64decode(json.get("hashes", "")),
-                changelog=tuple(_file_from_json(file, schema) for file in json.get("changelog", ())),
+                hashes=base64.b64decode(json["hashes"]),
+                changelog=tuple(_file_from_json(file, schema) for file in json["changelog"]),
             )
-        except KeyError as missing:
-            raise InputError(f"a commit message lacks {missing}") from None
+
+    @classmethod
+    def of_written(cls, json: Mapping[str, Any], schema: TableSchema) -> CommitMessage:
+        """Read the message of a task that has written one `file` for a bucket, under `schema` and just now.
+
+        A task knows the file's size, rows, bounds and statistics. InputError names what is missing.
+        """
+        with _missing_named():
+            new = {
+                "schema_id": schema.id,
+                "level": 0,
+                "file_source": 0,
+                "creation_time": wall_clock_millis(),
+                "extra_files": [],
+                "embedded_index": None,
+                "external_path": None,
+            }
+            return cls(
+                partition=_partition_from_json(json["partition"], schema),
+                bucket=int(json["bucket"]),
+                total_buckets=int(json["total_buckets"]),
+                added=(_file_from_json({**json["file"], **new}, schema),),
+            )
+
+
+@contextlib.contextmanager
+def _missing_named() -> Iterator[None]:
+    try:
+        yield
+    except KeyError as missing:
+        raise InputError(f"a commit message lacks {missing}") from None
+
+
+def _partition_from_json(json: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
+    return tuple(value_from_json(schema.field(name).type, json[name]) for name in schema.partition_keys)
 
 
 def _file_to_json(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:
@@ -144,13 +176,13 @@ def _column_to_json(
 
 def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMeta:
     keys = schema.trimmed_primary_keys
-    columns = json.get("stats") or {}
+    columns = json["stats"]
     # In the order of the schema, whatever the writer's map has.
     names = tuple(name for name in schema.field_names if name in columns)
     for name in columns:
         schema.field(name)
     value_stats = _stats_of(schema, names, columns)
-    min_key, max_key = (_key_from_json(json.get(bound), schema) for bound in ("min_key", "max_key"))
+    min_key, max_key = (_key_from_json(json[bound], schema) for bound in ("min_key", "max_key"))
     key_columns = {name: columns.get(name, _UNKNOWN) for name in keys}
     if len(keys) == 1 and min_key and _UNKNOWN in key_columns.values():
         key_columns = {keys[0]: {"min": json["min_key"][0], "max": json["max_key"][0], "nulls": 0}}
@@ -162,17 +194,17 @@ def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMet
         max_key=max_key,
         key_stats=_stats_of(schema, keys, key_columns),
         value_stats=value_stats,
-        min_sequence_number=int(json.get("min_sequence") or 0),
-        max_sequence_number=int(json.get("max_sequence") or 0),
-        schema_id=int(json.get("schema_id", schema.id)),
-        level=int(json.get("level", 0)),
-        extra_files=tuple(json.get("extra_files") or ()),
-        embedded_index=base64.b64decode(json["embedded_index"]) if json.get("embedded_index") else None,
-        creation_time_millis=json.get("creation_time") or wall_clock_millis(),
-        delete_row_count=json.get("delete_rows", 0),
-        file_source=json.get("file_source", 0),
+        min_sequence_number=int(json["min_sequence"]),
+        max_sequence_number=int(json["max_sequence"]),
+        schema_id=int(json["schema_id"]),
+        level=int(json["level"]),
+        extra_files=tuple(json["extra_files"]),
+        embedded_index=None if json["embedded_index"] is None else base64.b64decode(json["embedded_index"]),
+        creation_time_millis=json["creation_time"],
+        delete_row_count=json["delete_rows"],
+        file_source=json["file_source"],
         value_stats_cols=names,
-        external_path=json.get("external_path"),
+        external_path=json["external_path"],
     )
 
 
@@ -183,19 +215,19 @@ def _key_from_json(json: Any, schema: TableSchema) -> tuple[Any, ...]:
     if not schema.primary_keys:
         return ()
     types = schema.types_of(schema.trimmed_primary_keys)
-    if json is None or len(json) != len(types):
+    if len(json) != len(types):
         raise InputError(f"a file of a table with a primary key needs {len(types)} values in its key bounds")
     return tuple(value_from_json(kind, value) for kind, value in zip(types, json, strict=True))
 
 
 def _stats_of(schema: TableSchema, names: tuple[str, ...], columns: Mapping[str, Any]) -> SimpleStats:
     def values(bound: str) -> tuple[Any, ...]:
-        return tuple(value_from_json(schema.field(name).type, columns[name].get(bound)) for name in names)
+        return tuple(value_from_json(schema.field(name).type, columns[name][bound]) for name in names)
 
     highest = (
         _rounded_up(schema.field(name).type, value) for name, value in zip(names, values("max"), strict=True)
     )
-    return SimpleStats(values("min"), tuple(highest), tuple(columns[name].get("nulls") for name in names))
+    return SimpleStats(values("min"), tuple(highest), tuple(columns[name]["nulls"] for name in names))
 
 
 def _rounded_up(data_type: DataType, value: Any) -> Any:

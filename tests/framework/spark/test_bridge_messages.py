@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -16,6 +17,10 @@ from lockgate.framework.plugins import BridgeContext, plugins
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge import shapes
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
+from lockgate.framework.spark.operations.messages.envelope import QuestionJson, ReplyJson
+from lockgate.framework.spark.operations.messages.writes import MarkedColumn
+from lockgate.lookup.cache.directory import GenerationInfo
+from lockgate.lookup.owner.messages import Event, GenerationJson, KeyReply, Opening, Order
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
@@ -38,7 +43,7 @@ def test_the_jar_knows_what_operations_declare() -> None:
 def test_every_operation_of_the_connector_declares_its_messages() -> None:
     added = plugins().bridge_operations()
     own = {name for name, operation in added.items() if operation.__module__.startswith("lockgate.")}
-    assert {"lineage.record", "lookup.event", "procedure.call"} <= own
+    assert {"lineage.record", "lookup.event", "lookup.poll", "procedure.call"} <= own
     assert {*dispatcher_module._OWN, *own} - set(declared_operations()) == set()
 
 
@@ -93,8 +98,8 @@ def test_shapes_of_types() -> None:
     assert shapes.messages_of(answer_of_a_plugin) == (
         {
             "keys": {
-                "parts": {"list": {"either": [named, {"list": "number"}]}},
-                "counts": {"map": "number"},
+                "parts": {"list": {"either": [named, {"list": "whole"}]}},
+                "counts": {"map": "whole"},
                 "value": "any",
             }
         },
@@ -103,6 +108,10 @@ def test_shapes_of_types() -> None:
     assert shapes.messages_of(any_answer) is None
     with pytest.raises(TypeError, match="cannot hold"):
         shapes.shape_of(set[int])
+
+
+def test_a_built_state_is_sent_whole() -> None:
+    assert set(GenerationJson.__annotations__) == {each.name for each in fields(GenerationInfo)}
 
 
 # --- the connector's side ------------------------------------------------------------------------
@@ -115,7 +124,7 @@ def names_in(shape: Any) -> Iterator[str]:
             for name, each in inside.items():
                 yield name
                 yield from names_in(each)
-        elif rule == "either":
+        elif rule in ("either", "tuple"):
             for each in inside:
                 yield from names_in(each)
         elif rule != "is":
@@ -132,13 +141,21 @@ def test_the_connector_names_each_key_that_is_declared() -> None:
         if operation not in ASKED_BY_PYTHON
         for shape in shapes.messages_of(handler) or ()
         for name in names_in(shape)
-        if name not in literals
+        if name not in literals | PASSED_ON.get(operation, set())
     }
     assert not unused
+    assert {*names_in(shapes.shape_of(QuestionJson)), *names_in(shapes.shape_of(ReplyJson))} <= literals
 
 
 # Asked of a dispatcher by its own process.
 ASKED_BY_PYTHON = {"bridge.hello", "keys.names"}
+# What the connector passes on whole: messages of owners and to them, and what metadata of columns say.
+PASSED_ON = {
+    "lookup.event": {*names_in(shapes.shape_of(Event)), *names_in(shapes.shape_of(KeyReply))} - {"event"},
+    "lookup.poll": {*names_in(shapes.shape_of(Opening)), *names_in(shapes.shape_of(Order))} - {"name"},
+    "write.flow": set(names_in(shapes.shape_of(MarkedColumn))),
+    "write.flow_to_files": set(names_in(shapes.shape_of(MarkedColumn))),
+}
 
 
 def test_nothing_in_the_connector_hides_a_missing_key() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from bridge_client import Client
+from messages import question
 
 from lockgate.errors import BridgeError, LockgateError
 from lockgate.framework.spark.bridge import server as server_module
@@ -176,17 +177,19 @@ def test_a_path_in_a_question_is_only_a_text(serve: Callable[..., BridgeServer],
     server = serve(Dispatcher().reply)
     questions: list[object] = [
         {"ref": str(victim)},
-        {"operation": "keys.unwrap", "request": {"ref": str(victim)}, "user": "ada"},
-        {"operation": "bridge.hello", "request": {"ref": str(victim)}, "user": "ada"},
-        {"operation": "__class__", "request": {}, "user": "ada"},
-        {"operation": "reply", "request": {}, "user": "ada"},
-        {"operation": ["bridge.hello"], "request": {}, "user": "ada"},
-        {"operation": "bridge.hello", "request": [], "user": "ada"},
-        {"operation": "bridge.hello", "request": {}, "user": "ada", "asker": "1"},
-        {"operation": "bridge.hello", "request": {}, "user": "ada", "session": 1},
+        question("keys.unwrap", {"ref": str(victim)}),
+        question("bridge.hello", {}),
+        question("bridge.hello", {"ref": str(victim)}),
+        question("__class__", {}),
+        question("reply", {}),
+        {**question("bridge.hello", {}), "ref": str(victim)},
+        {**question("bridge.hello", {}), "operation": ["bridge.hello"]},
+        {**question("bridge.hello", {}), "request": []},
+        {**question("bridge.hello", {}), "asker": "1"},
+        {**question("bridge.hello", {}), "session": 1},
         {"operation": "bridge.hello", "request": {}},
-        {"operation": "bridge.hello", "request": {}, "user": ""},
-        {"operation": "bridge.hello", "request": {}, "user": 1},
+        {**question("bridge.hello", {}), "user": ""},
+        {**question("bridge.hello", {}), "user": 1},
         [],
         None,
     ]
@@ -194,7 +197,7 @@ def test_a_path_in_a_question_is_only_a_text(serve: Callable[..., BridgeServer],
         answers = [json.loads(client.ask(json.dumps(question).encode()) or b"") for question in questions]
         assert b"BridgeError" in (client.ask(b"\xff\xfe") or b"")
     assert victim.exists()
-    assert [list(answer) for answer in answers] == [["error"]] * 2 + [["ok", "governed"]] + [["error"]] * 11
+    assert [list(answer) for answer in answers] == [["error"]] * 2 + [["ok", "governed"]] + [["error"]] * 13
 
 
 def test_many_at_once_each_get_their_own_answer(serve: Callable[..., BridgeServer]) -> None:
@@ -350,5 +353,5 @@ def test_errors_are_answers() -> None:
 
     made = Dispatcher()
     made._handler = fail  # type: ignore[assignment,method-assign]  # a handler that fails
-    answer = json.loads(made.reply(b'{"operation": "table.load", "request": {}, "user": "ada"}'))
+    answer = json.loads(made.reply(json.dumps(question("table.load", {})).encode()))
     assert answer == {"error": {"type": "LockgateError", "message": "plain words"}}

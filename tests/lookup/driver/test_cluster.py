@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,13 @@ import pytest
 
 from lockgate.errors import LookupCacheError
 from lockgate.framework.keys import MemoryKeyProvider
+from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.cache.caches import find_caches, remove_cache
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver.cluster import DriverSite, ExecutorOwners, owner_event
+from lockgate.lookup.driver.cluster import DriverSite, ExecutorOwners, commands_of, owner_event
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
@@ -53,6 +53,16 @@ def _close(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError):
         assert process.stdin is not None
         process.stdin.close()
+
+
+def asked(operation: str, handler: Callable[..., Any], **request: Any) -> Any:
+    """Ask as the connector does, where both sides check what is declared."""
+    declared = messages_of(handler)
+    assert declared is not None
+    assert (operation, fault_in(declared.request, request)) == (operation, None)
+    answered = json.loads(json.dumps(handler(None, request)))
+    assert (operation, fault_in(declared.answer, answered)) == (operation, None)
+    return answered
 
 
 class FakeExecutor:
@@ -109,13 +119,13 @@ class FakeExecutor:
             _close(process)
             if self.processes.get(name) is not process or not self.alive:
                 return
-            self._said(name, {"event": "ended", "code": code, "stderr": errors[-1] if errors else ""})
+            last = errors[-1] if errors else ""
+            self._said(name, {"event": "ended", "pid": process.pid, "code": code, "stderr": last})
             time.sleep(0.05)
 
     def _said(self, name: str, event: dict[str, Any]) -> None:
         if self.alive and event["event"] != "metrics":
-            context: Any = None
-            for reply in owner_event(context, {"executor": self.id, "name": name, "event": event}):
+            for reply in asked("lookup.event", owner_event, executor=self.id, name=name, event=event):
                 self._say(name, reply)
 
     def kill(self) -> None:
@@ -132,7 +142,7 @@ class FakeExecutors:
 
     def __init__(self) -> None:
         self.members: dict[str, FakeExecutor] = {}
-        self.posted: dict[str, deque[dict[str, Any]]] = {}
+        self.called: set[str] = set()
         self.hurried: list[bool] = []
         self.everything: list[str] = []
         self.silent: dict[str, int] = {}
@@ -141,18 +151,16 @@ class FakeExecutors:
         self._thread.start()
 
     def add(self, number: str, root: Path | None = None) -> FakeExecutor:
-        self.posted[number] = deque()
         self.members[number] = FakeExecutor(number, root)
         return self.members[number]
 
     def remove(self, number: str) -> None:
         self.members.pop(number).kill()
 
-    def post(self, number: str, command: str) -> bool:
-        self.everything.append(command)
+    def call(self, number: str) -> bool:
         if number not in self.members:
             return False
-        self.posted[number].append(json.loads(command))
+        self.called.add(number)
         return True
 
     def census(self) -> str:
@@ -171,8 +179,11 @@ class FakeExecutors:
     def _deliver(self) -> None:
         while not self._closed:
             for number, member in list(self.members.items()):
-                while self.posted[number]:
-                    member.obey(self.posted[number].popleft())
+                if number in self.called:
+                    self.called.discard(number)
+                    for command in asked("lookup.poll", commands_of, executor=number)["commands"]:
+                        self.everything.append(json.dumps(command))
+                        member.obey(command)
             time.sleep(0.01)
 
 

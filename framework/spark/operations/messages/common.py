@@ -8,8 +8,13 @@ from typing import Any, TypeAlias, TypedDict
 TypeJson: TypeAlias = Any
 PredicateJson: TypeAlias = Any
 ValueJson: TypeAlias = Any
-# `batch_id` and `query_id` of the micro-batch that is planned, null outside a stream.
-MicroBatch: TypeAlias = dict[str, str | None]
+
+
+class MicroBatch(TypedDict):
+    """The micro-batch that is planned, null outside a stream."""
+
+    batch_id: str | None
+    query_id: str | None
 
 
 class NamespaceRequest(TypedDict):
@@ -53,7 +58,7 @@ class Buckets(TypedDict):
 class Rows(TypedDict):
     """Rows, each a list of values in the order of the columns that were described before."""
 
-    rows: list[Any]
+    rows: list[list[ValueJson]]
 
 
 class Committed(TypedDict):

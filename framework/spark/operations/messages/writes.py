@@ -145,6 +145,22 @@ class EndRequest(WriteRequest):
     messages: list[Message]
 
 
+class MarkedEntry(TypedDict):
+    """An entry of `orc.encrypt` or `orc.mask` that holds for a column, or for a part of it."""
+
+    path: list[str]
+    key: str | None
+    mask: str | None
+
+
+class MarkedColumn(TypedDict):
+    """An encrypted column that values come from."""
+
+    table: str
+    column: str
+    entries: list[MarkedEntry]
+
+
 class FlowRequest(TableRequest):
     """A query that writes values of encrypted columns into a table.
 
@@ -152,7 +168,7 @@ class FlowRequest(TableRequest):
     stream. `made`: the statement makes the table.
     """
 
-    columns: dict[str, list[Any]]
+    columns: dict[str, list[MarkedColumn]]
     query: str | None
     made: bool
     stream: bool
@@ -173,7 +189,7 @@ class FilesFlowRequest(TypedDict):
     sink: str
     path: str
     encrypt: str | None
-    columns: dict[str, list[Any]]
+    columns: dict[str, list[MarkedColumn]]
     query: str | None
 
 

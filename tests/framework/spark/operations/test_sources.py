@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from messages import request
+from messages import declared, request
 
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog
@@ -145,7 +145,7 @@ class Asked:
 
     def __call__(self, operation: str, **given: Any) -> Any:
         scan = {**self.about, "scan_id": "s", "snapshot_id": 1, **given}
-        return self.dispatcher.answer(operation, request(operation, scan))
+        return self.dispatcher.answer(operation, declared(operation, scan))
 
 
 @pytest.fixture

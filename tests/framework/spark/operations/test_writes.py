@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from messages import request
+from messages import declared, request
 
 from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
 from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
@@ -34,7 +34,7 @@ def opened(dispatcher: Dispatcher, folder: Path) -> tuple[Catalog, dict[str, Any
 
 
 def ask(dispatcher: Dispatcher, operation: str, about: dict[str, Any]) -> Any:
-    return dispatcher.answer(operation, request(operation, about))
+    return dispatcher.answer(operation, declared(operation, about))
 
 
 def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ public final class Askers {
    * without a session.
    */
   public static long note(ObjectNode message) {
-    message.put("user", Users.current());
+    message.put("user", Users.current()).putNull("asker").putNull("session");
     Option<SparkSession> active = SparkSession.getActiveSession();
     if (active.isEmpty() || active.get().sparkContext().isStopped()) {
       return 0;

@@ -104,13 +104,14 @@ public final class Bridge {
   }
 
   private static JsonNode asked(String operation, ObjectNode request) {
-    JsonNode reply = reply(answering(), operation, request);
+    JsonNode reply =
+        Shapes.checked(Shapes.ENVELOPE, operation, reply(answering(), operation, request));
     JsonNode error = reply.get("error");
     if (error != null) {
       throw Failure.thrown(error.get("message").asText(), error.get("type").asText(), null);
     }
     governed = reply.get("governed").asBoolean();
-    return Shapes.checked(operation, reply.get("ok"));
+    return Shapes.checked(operation, operation, reply.get("ok"));
   }
 
   /** The Python that answers; it is started if no Python program started this JVM. */

@@ -16,11 +16,18 @@ public final class Shapes {
   private static final String DECLARATION = "/META-INF/lockgate/bridge-messages.json";
   private static final JsonNode DECLARED = read();
 
+  /** The name under which the messages around all others are declared. */
+  static final String ENVELOPE = "envelope";
+
   private Shapes() {}
 
-  /** Passes an answer on; an error names the operation and what is missing in it. */
-  static JsonNode checked(String operation, JsonNode answer) {
-    JsonNode messages = DECLARED.get(operation);
+  /**
+   * Passes on what Python answered to an operation, if it has the shape of answers that is declared
+   * under a name; an error names the operation and what is wrong.
+   */
+  static JsonNode checked(String name, String operation, JsonNode answer) {
+    // A plugin of others may declare nothing.
+    JsonNode messages = DECLARED.get(name);
     String fault = messages == null ? null : fault(messages.get("answer"), answer, "");
     if (fault != null) {
       throw Failure.thrown(
@@ -31,12 +38,19 @@ public final class Shapes {
     return answer;
   }
 
+  /** Tells what is wrong with a request of an operation of ours, null if it is as declared. */
+  public static String faultInRequest(String operation, JsonNode request) {
+    return fault(DECLARED.get(operation).get("request"), request, "");
+  }
+
   /** Tells what is wrong with a message, null if it has its shape. */
   public static String fault(JsonNode shape, JsonNode value, String path) {
     if (shape.isTextual()) {
       return isLeaf(shape.textValue(), value)
           ? null
-          : named(path) + " is not a " + shape.textValue();
+          : named(path)
+              + " is not a "
+              + (shape.textValue().equals("whole") ? "whole number of 64 bits" : shape.textValue());
     }
     Map.Entry<String, JsonNode> rule = shape.properties().iterator().next();
     JsonNode inside = rule.getValue();
@@ -46,7 +60,9 @@ public final class Shapes {
       case "map" -> inMap(inside, value, path);
       case "keys" -> inKeys(inside, value, path);
       case "either" -> inEither(inside, value, path);
-      case "is" -> value.equals(inside) ? null : path + " is not '" + inside.textValue() + "'";
+      case "tuple" -> inTuple(inside, value, path);
+      case "is" ->
+          value.equals(inside) ? null : named(path) + " is not '" + inside.textValue() + "'";
       default -> throw new IllegalStateException("no rule of shapes: " + rule.getKey());
     };
   }
@@ -56,6 +72,7 @@ public final class Shapes {
       case "any" -> true;
       case "boolean" -> value.isBoolean();
       case "number" -> value.isNumber();
+      case "whole" -> value.isIntegralNumber() && value.canConvertToLong();
       default -> value.isTextual();
     };
   }
@@ -98,16 +115,58 @@ public final class Shapes {
         return fault;
       }
     }
+    for (Map.Entry<String, JsonNode> key : value.properties()) {
+      if (!inside.has(key.getKey())) {
+        return below(path, key.getKey()) + " is not declared";
+      }
+    }
+    return null;
+  }
+
+  private static String inTuple(JsonNode inside, JsonNode value, String path) {
+    if (!value.isArray() || value.size() != inside.size()) {
+      return named(path) + " is not a list of " + inside.size();
+    }
+    for (int index = 0; index < inside.size(); index++) {
+      String fault = fault(inside.get(index), value.get(index), path + "[" + index + "]");
+      if (fault != null) {
+        return fault;
+      }
+    }
     return null;
   }
 
   private static String inEither(JsonNode inside, JsonNode value, String path) {
+    String meant = null;
+    int forms = 0;
     for (JsonNode shape : inside) {
-      if (fault(shape, value, path) == null) {
+      String fault = fault(shape, value, path);
+      if (fault == null) {
         return null;
       }
+      if (isMeant(shape, value)) {
+        meant = fault;
+        forms++;
+      }
     }
-    return named(path) + " has none of its forms";
+    return forms == 1 ? meant : named(path) + " has none of its forms";
+  }
+
+  /** Tells whether a message names this form of several by its fixed texts. */
+  private static boolean isMeant(JsonNode shape, JsonNode value) {
+    JsonNode keys = shape.get("keys");
+    if (keys == null) {
+      return false;
+    }
+    boolean fixed = false;
+    for (Map.Entry<String, JsonNode> key : keys.properties()) {
+      JsonNode text = key.getValue().get("is");
+      if (text != null && !text.equals(value.get(key.getKey()))) {
+        return false;
+      }
+      fixed |= text != null;
+    }
+    return fixed;
   }
 
   private static String below(String path, String name) {

@@ -1,25 +1,22 @@
 package io.lockgate.spark.owner;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import java.util.Map;
-import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 
 /**
- * The executors that the driver knows, and Python's commands for them.
+ * The executors that the driver knows, and whether Python has commands for them.
  *
  * <p>A plugin cannot call an executor, so each asks now and then. That is answered here: Python is
- * troubled only by what the processes of executors say.
+ * troubled only if it has called an executor, and by what the processes of executors say.
  */
 public final class Executors {
   private static final long IDLE_MILLIS = 500;
@@ -43,7 +40,7 @@ public final class Executors {
   private Executors() {}
 
   private static final class Box {
-    private final Queue<String> commands = new ConcurrentLinkedQueue<>();
+    private final AtomicBoolean called = new AtomicBoolean();
     private volatile long lastPoll = System.nanoTime();
     private volatile long busy = lastPoll;
 
@@ -78,31 +75,44 @@ public final class Executors {
   /** Returns an executor's commands, and the milliseconds until its next request. */
   public static JsonNode poll(String executor) {
     ObjectNode reply = Bridge.object().put("pause", IDLE_MILLIS);
-    ArrayNode commands = reply.putArray("commands");
-    if (!REMOVED.contains(executor)) {
-      Box box = BOXES.computeIfAbsent(executor, id -> new Box());
-      box.lastPoll = System.nanoTime();
-      for (String command = box.commands.poll(); command != null; command = box.commands.poll()) {
-        commands.add(command(command));
-        box.busy = System.nanoTime();
-      }
-      reply.put("pause", box.pause());
+    if (REMOVED.contains(executor)) {
+      reply.putArray("commands");
+      return reply;
     }
-    return reply;
+    Box box = BOXES.computeIfAbsent(executor, id -> new Box());
+    box.lastPoll = System.nanoTime();
+    reply.set("commands", commands(executor, box));
+    return reply.put("pause", box.pause());
   }
 
-  private static JsonNode command(String posted) {
+  private static JsonNode commands(String executor, Box box) {
+    if (!box.called.getAndSet(false)) {
+      return Bridge.JSON.createArrayNode();
+    }
+    boolean answered = false;
     try {
-      return Bridge.JSON.readTree(posted);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e); // it is Python's own
+      ObjectNode request = Bridge.object().put("executor", executor);
+      JsonNode commands = Bridge.ask("lookup.poll", request).get("commands");
+      box.busy = System.nanoTime();
+      answered = true;
+      return commands;
+    } finally {
+      if (!answered) {
+        box.called.set(true); // the commands still wait
+      }
     }
   }
 
-  /** Leaves a command for an executor; false if there is no such executor any more. */
-  public static boolean post(String executor, String command) {
+  /**
+   * Notes that Python has commands for an executor; false if there is no such executor any more.
+   */
+  public static boolean call(String executor) {
     Box box = BOXES.get(executor);
-    return box != null && box.commands.add(command);
+    if (box == null) {
+      return false;
+    }
+    box.called.set(true);
+    return true;
   }
 
   /** The executors, and the milliseconds since each asked last, as a JSON object. */

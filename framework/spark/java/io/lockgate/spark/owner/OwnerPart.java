@@ -4,11 +4,11 @@ import com.codahale.metrics.MetricRegistry;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Shapes;
 import io.lockgate.spark.parts.DriverLink;
 import io.lockgate.spark.parts.Fields;
 import io.lockgate.spark.parts.Part;
 import java.util.Map;
-import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.PluginContext;
@@ -16,20 +16,6 @@ import org.apache.spark.api.plugin.PluginContext;
 /** Processes of executors that keep the caches of lookups, and their messages. */
 public final class OwnerPart implements Part {
   private static final Pattern EXECUTOR = Pattern.compile("[0-9A-Za-z_.-]{1,128}");
-  private static final Set<String> EVENTS =
-      Set.of(
-          "ask",
-          "built",
-          "emptied",
-          "ended",
-          "failed",
-          "leading",
-          "progress",
-          "ready",
-          "removed",
-          "started",
-          "waiting",
-          "warning");
 
   @Override
   public void startOnDriver(SparkContext context, MetricRegistry metrics) {
@@ -55,17 +41,15 @@ public final class OwnerPart implements Part {
 
   private static JsonNode pass(Fields fields) {
     String executor = fields.text("executor", EXECUTOR);
-    JsonNode event = fields.json().get("event");
-    if (event == null
-        || !event.isObject()
-        || !event.has("event")
-        || !EVENTS.contains(event.get("event").asText())) {
-      throw new IllegalArgumentException("a process of an executor sent an invalid message");
-    }
-    Executors.noteEvent(executor);
     ObjectNode request =
         Bridge.object().put("executor", executor).put("name", fields.text("name", Fields.NAME));
-    request.set("event", event);
+    request.set("event", fields.json().get("event"));
+    String fault = Shapes.faultInRequest("lookup.event", request);
+    if (fault != null) {
+      throw new IllegalArgumentException(
+          "a process of an executor sent an invalid message: " + fault);
+    }
+    Executors.noteEvent(executor);
     return Bridge.ask("lookup.event", request);
   }
 }

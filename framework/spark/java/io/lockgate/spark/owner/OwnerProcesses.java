@@ -74,7 +74,8 @@ public final class OwnerProcesses implements Runnable {
           Gauges.withdraw(gauges);
         }
       }
-      default -> say(name, command.get("message"));
+      case "say" -> say(name, command.get("message"));
+      default -> throw new IllegalStateException("no such command: " + command.get("do"));
     }
   }
 
@@ -92,7 +93,8 @@ public final class OwnerProcesses implements Runnable {
     } catch (IOException e) {
       return; // it was killed in the middle of a line
     }
-    if (event.path("event").asText().equals("metrics")) {
+    JsonNode kind = event.get("event");
+    if (kind != null && kind.asText().equals("metrics")) {
       shown.put(name, event.get("lookup").asText());
       Gauges.publish(shown.get(name), event.get("values"));
       return;
