@@ -11,7 +11,7 @@ from lockgate.framework.access import Principal, SqlDecision
 from lockgate.framework.spark import grants
 from lockgate.framework.spark.foreign_relations import refusal_of_path, targets_of
 from lockgate.framework.spark.grants import Grant, Grants
-from lockgate.framework.spark.operations.governance import renamed, withheld_keys
+from lockgate.framework.spark.operations.governance import readable_columns, renamed
 
 HIDDEN = SqlDecision(denied={"pay": ("role hr",)}, row_filter="id > 1")
 
@@ -39,14 +39,14 @@ def test_the_oldest_grants_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.token(grant("ann")) != tokens[0]
 
 
-def test_a_key_is_withheld_unless_a_column_that_is_read_needs_it() -> None:
+def test_a_scan_reads_the_columns_of_its_grant_and_all_without_one() -> None:
     found = Grants()
     context: Any = SimpleNamespace(
         dispatcher=SimpleNamespace(grants=found), request={"grant": found.token(grant())}
     )
-    assert withheld_keys(context, {"pay": ("k1", "k2"), "id": ("k2",)}) == {"k1"}
+    assert readable_columns(context) == {"id"}
     context.request = {"grant": None}
-    assert withheld_keys(context, {"pay": ("k1",)}) == frozenset()
+    assert readable_columns(context) is None
 
 
 def test_a_policy_holds_for_a_column_under_its_former_name() -> None:
