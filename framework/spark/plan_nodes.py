@@ -84,7 +84,8 @@ ACTIONS: dict[str, Action] = {
     name: action
     for action, names in {
         Action.SELECT: """
-            DescribeColumn DescribeColumnCommand DescribeDatabaseCommand DescribeNamespace DescribeRelation
+            DescribeColumn DescribeColumnCommand DescribeDatabaseCommand DescribeExtended DescribeNamespace
+            DescribeRelation
             DescribeRelationJsonCommand DescribeTableCommand DescribeTablePartition ShowColumns
             ShowColumnsCommand ShowCreateTable ShowCreateTableAsSerdeCommand ShowCreateTableCommand
             ShowNamespacesCommand ShowPartitions ShowPartitionsCommand ShowPartitionsJsonCommand
@@ -97,8 +98,8 @@ ACTIONS: dict[str, Action] = {
         """,
         Action.UPDATE: "MergeIntoTable ReplaceData UpdateTable WriteDelta",
         Action.DELETE: """
-            DeleteFromTable DeleteFromTableWithFilters OverwriteByExpression OverwritePartitionsDynamic
-            TruncatePartition TruncateTable TruncateTableCommand
+            DeleteFromTable DeleteFromTableWithFilters InsertOverwrite OverwriteByExpression
+            OverwritePartitionsDynamic TruncatePartition TruncateTable TruncateTableCommand
         """,
         Action.CREATE: """
             CreateDataSourceTableAsSelectCommand CreateDataSourceTableCommand CreateDatabaseCommand
@@ -127,18 +128,28 @@ ACTIONS: dict[str, Action] = {
     for name in names.split()
 }
 
+# Statements that show values or partitions of stored rows, which a row filter or a mask does not reach.
+SHOWING = _words("""
+    DescribeColumn DescribeColumnCommand DescribeExtended DescribeRelationJsonCommand DescribeTablePartition
+    ShowPartitions ShowPartitionsCommand ShowPartitionsJsonCommand ShowTablePartition
+""")
+
+# Sources of a table whose rows are in files of its location.
+FILE_SOURCES = _words("avro binaryfile csv hive json orc parquet text xml")
+
 # What is known to read, change or run more than it names. It takes a right to the statement itself, as all
 # that is not known does.
 BY_NAME = _words("""
-    AddArchivesCommand AddFilesCommand AddJarsCommand AutoCdcInto CreateFlowCommand CreateFunction
-    CreateFunctionCommand CreateMaterializedViewAsSelect CreateMetricView CreateMetricViewCommand
-    CreateSQLFunctionCommand CreateStreamingTable CreateStreamingTableAsSelect CreateStreamingTableAutoCdc
-    CreateTempViewUsing CreateUserDefinedFunction DataSourceV2ScanRelation DropFunction DropFunctionCommand
+    AddArchivesCommand AddFilesCommand AddJarsCommand AutoCdcInto CallMethodViaReflection
+    CreateFlowCommand CreateFunction CreateFunctionCommand CreateMaterializedViewAsSelect
+    CreateMetricView CreateMetricViewCommand CreateSQLFunctionCommand CreateStreamingTable
+    CreateStreamingTableAsSelect CreateStreamingTableAutoCdc CreateTempViewUsing
+    CreateUserDefinedFunction DataSourceV2ScanRelation DropFunction DropFunctionCommand
     ExternalCommandExecutor InsertIntoDataSourceDirCommand InsertIntoDir InsertIntoHiveDirCommand
     MapPartitionsExternalUDF MetricViewPlaceholder PythonWorkerLogs RelationChanges ResolvedMetricView
     SaveIntoDataSourceCommand ScanBuilderHolder ScriptTransformation StreamingDataSourceV2Relation
-    StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation V2ChangelogReference
-    V2TableReference
+    StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation
+    V2ChangelogReference V2TableReference
 """)
 
 # Settings that decide which catalogs, keys, users and rules there are.
@@ -149,6 +160,7 @@ _FENCED = (
     "spark.sql.optimizer.excludedrules",
     "spark.sql.adaptive.optimizer.excludedrules",
     "spark.sql.redaction.",
+    "spark.sql.variable.substitute",
     "spark.redaction.",
     "spark.hadoop.",
     "fs.",

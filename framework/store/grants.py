@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, Decision, Principal, Target
+from lockgate.framework.access import AccessRequest, Action, Decision, Principal, SqlDecision, Target
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
@@ -27,23 +27,41 @@ def grant(
     who = principal or table.principal
     decision = grant_by_name(action, table.identifier, table.location, columns, who)
     if action in _CHANGES and plugins().decides_access():
-        _require_whole(table, action, who or current_principal())
+        seen = _seen(table, who or current_principal())
+        if seen.row_filter is not None or seen.masks:
+            raise hidden_from(who or current_principal(), action, f"table {table.identifier}", seen)
     return decision
 
 
-def _require_whole(table: TableHandle, action: Action, principal: Principal) -> None:
+def grant_rename(table: TableHandle) -> None:
+    """Require ALTER on a table, and that nothing of it is hidden; AccessDeniedError as `grant`.
+
+    Policies go by names: anyone who renames a table or a column would see it without them.
+    """
+    grant(table, Action.ALTER)
+    who = table.principal or current_principal()
+    if plugins().decides_access() and (seen := _seen(table, who)).is_restricted:
+        raise hidden_from(who, Action.ALTER, f"table {table.identifier}", seen)
+
+
+def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) -> AccessDeniedError:
+    """Return the error of an action on a table of which its user sees a part alone, as `seen` says."""
+    needed = [*seen.apply_for, *(text for texts in seen.denied.values() for text in texts)]
+    if seen.row_filter is not None or seen.masks:
+        needed.append(f"SELECT on {what} without row filter and masks")
+    return AccessDeniedError(
+        f"{action} on {what} would reach rows and values that are hidden from user {who.user!r}; "
+        f"apply for: {'; '.join(needed)}",
+        tuple(needed),
+    )
+
+
+def _seen(table: TableHandle, principal: Principal) -> SqlDecision:
     types = {field.name: str(field.type) for field in table.schema.fields}
     name = f"{table.identifier.namespace}.{table.identifier.table}"
     target = Target("table", name, table.identifier.branch, table.location)
     request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
-    seen = plugins().authorize_sql(request, types, records=False)
-    if seen.row_filter is not None or seen.masks:
-        needed = f"SELECT on table {table.identifier} without row filter and masks"
-        raise AccessDeniedError(
-            f"{action} on table {table.identifier} would reach rows and values that are hidden from user "
-            f"{principal.user!r}; apply for: {needed}",
-            (needed,),
-        )
+    return plugins().authorize_sql(request, types, records=False)
 
 
 def grant_by_name(

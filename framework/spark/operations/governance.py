@@ -63,11 +63,14 @@ def refuse(context: Context, request: RefuseRequest) -> bool:
             _publish(context, target, columns, lacks)
     if not missing:
         return False
-    apply_for = tuple(dict.fromkeys([*missing, *ask]))
+    raise _denied(context, ", ".join(names), [*missing, *ask])
+
+
+def _denied(context: Context, what: str, apply_for: Iterable[str]) -> AccessDeniedError:
+    needed = tuple(dict.fromkeys(apply_for))
     user = context.principal.user
-    raise AccessDeniedError(
-        f"SELECT on {', '.join(names)} is denied to user {user!r}; apply for: {'; '.join(apply_for)}",
-        apply_for,
+    return AccessDeniedError(
+        f"SELECT on {what} is denied to user {user!r}; apply for: {'; '.join(needed)}", needed
     )
 
 
@@ -283,6 +286,11 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
     if now != grant.decision and not grant.of_policy:
         raise _no_grant(table, "was planned under policies that have changed")
     more = sorted(set(needed) - grant.readable)
+    lacks = [text for column in more for text in now.denied.get(column, ())]
+    if lacks:  # the scan of a subquery is planned before the statement's columns are looked at
+        target = _target_of(table)
+        _publish(context, target, more, lacks)
+        raise _denied(context, f"{target} (columns {', '.join(more)})", [*lacks, *now.ask])
     if more:
         raise _no_grant(table, f"reads {', '.join(more)}, which is more than was decided about")
 

@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING, Literal
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Principal, Target
 from lockgate.framework.plugins import authorize, plugins
-from lockgate.framework.spark.foreign_relations import SESSION_CATALOG
+from lockgate.framework.spark.foreign_relations import SESSION_CATALOG, refusal_of_path, targets_of
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.governance import NodeJson
+from lockgate.framework.spark.operations.messages.governance import NodeJson, StatementTarget
 from lockgate.framework.spark.plan_nodes import (
     ACTIONS,
     CHECKED_ELSEWHERE,
+    FILE_SOURCES,
     FREE,
     RELATIONS,
     SETTINGS,
+    SHOWING,
     is_fenced,
 )
+from lockgate.framework.store.grants import hidden_from
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
+_CHANGES = frozenset({Action.UPDATE, Action.DELETE, Action.ALTER})
 _KINDS: dict[str, Literal["table", "database", "path"]] = {
     "table": "table",
     "database": "database",
@@ -76,6 +80,51 @@ def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
             yield error
     if ACTIONS.get(name) is Action.SELECT:
         yield from _unseen(context, node)
+    if name in SHOWING or ACTIONS.get(name) in _CHANGES:
+        yield from _hidden(context, node)
+    yield from _unreadable(context, node)
+
+
+def _hidden(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield refusals of tables of other catalogs of which something is hidden.
+
+    The store judges its own tables.
+    """
+    for named in node["targets"]:
+        if named["kind"] != "table" or named["ours"] or named["columns"] is None:
+            continue
+        target = _target(named)
+        types = {column["name"]: column["type"] for column in named["columns"]}
+        request = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+        seen = plugins().authorize_sql(request, types, records=False)
+        if seen.is_restricted:
+            yield hidden_from(context.principal, ACTIONS[node["node"]], str(target), seen)
+
+
+def _unreadable(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield refusals of files and sources to which a statement binds a name: under that name, anyone who may
+    read it reads them, so it takes the rights to read and to write them.
+    """
+    warehouses = context.dispatcher.catalogs.warehouses()
+    relation = {"kind": "path", "paths": node["locations"]}
+    inner = refusal_of_path(relation, warehouses)
+    if inner is not None:
+        yield AccessDeniedError(
+            f"user {context.principal.user!r} may not give files of a warehouse another name; apply for: "
+            f"{'; '.join(inner.apply_for)}",
+            inner.apply_for,
+        )
+        return
+    targets = targets_of(relation)
+    source = node["source"]
+    if source is not None and source.lower() not in FILE_SOURCES:
+        targets.append(Target("path", source, catalog=SESSION_CATALOG))
+    for target in targets:
+        for action in (Action.SELECT, Action.INSERT):
+            try:
+                authorize(action, target)
+            except AccessDeniedError as error:
+                yield error
 
 
 def _unseen(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
@@ -109,12 +158,13 @@ def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:
         if action is None:
             break
         if not named["ours"]:  # the store is asked about its own
-            yield (
-                action,
-                Target(_KINDS[named["kind"]], named["name"], catalog=named["catalog"] or SESSION_CATALOG),
-            )
+            yield action, _target(named)
     if action is None or not node["targets"]:
         yield action or Action.CALL, Target("statement", node["node"], catalog=SESSION_CATALOG)
+
+
+def _target(named: StatementTarget) -> Target:
+    return Target(_KINDS[named["kind"]], named["name"], catalog=named["catalog"] or SESSION_CATALOG)
 
 
 def _refused_setting(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:

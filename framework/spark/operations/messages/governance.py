@@ -61,7 +61,8 @@ RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRel
 class StatementTarget(TypedDict):
     """A `table`, `database` or `path` that a statement is about; `ours`: the store will be asked.
 
-    `table` is the request of a table of ours that is there.
+    `table` is the request of a table of ours that is there; `columns` are those of a table of another catalog
+    that is there.
     """
 
     kind: str
@@ -69,14 +70,20 @@ class StatementTarget(TypedDict):
     name: str
     ours: bool
     table: TableRequest | None
+    columns: list[RelationColumn] | None
 
 
 class NodeJson(TypedDict):
-    """A node of the statement's plan, by its class in Spark; `setting` is what SET and RESET change."""
+    """A node of the statement's plan, by its class in Spark; `setting` is what SET and RESET change.
+
+    `locations` are the files, and `source` the kind of source, to which it binds a name.
+    """
 
     node: str
     targets: list[StatementTarget]
     setting: str | None
+    locations: list[str]
+    source: str | None
 
 
 class DecideRequest(TypedDict):

@@ -52,14 +52,19 @@ public final class Govern extends Rule<LogicalPlan> {
       return plan;
     }
     String user = Users.current();
-    Question question = new Question(user, changedSettings());
+    Question question = new Question(session, user, changedSettings());
     new PlanWalk(question::note).over(plan);
     if (question.isEmpty()) {
       return plan;
     }
     Map<LogicalPlan, JsonNode> decided = question.ask();
     Guard guard = new Guard(session, user);
-    return new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
+    LogicalPlan seen =
+        new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
+    if (!seen.resolved()) {
+      RefusedRelations.check(seen); // or else Spark's error would name their columns
+    }
+    return seen;
   }
 
   /** Names the settings that this session has changed, but for those that Python said are free. */
@@ -81,13 +86,15 @@ public final class Govern extends Rule<LogicalPlan> {
    * known as free.
    */
   private static final class Question {
+    private final Statements statements;
     private final String user;
     private final Map<LogicalPlan, ObjectNode> described = new IdentityHashMap<>();
     private final List<LogicalPlan> order = new ArrayList<>();
     private final ArrayNode nodes = Bridge.JSON.createArrayNode();
     private final List<String> settings;
 
-    Question(String user, List<String> settings) {
+    Question(SparkSession session, String user, List<String> settings) {
+      this.statements = new Statements(session);
       this.user = user;
       this.settings = settings;
     }
@@ -101,7 +108,11 @@ public final class Govern extends Rule<LogicalPlan> {
           && !(plan instanceof Barrier)
           && !Relations.isOurs(plan)
           && !FREE.contains(Statements.name(plan))) {
-        nodes.add(Statements.describe(plan));
+        nodes.add(statements.describe(plan));
+      }
+      ObjectNode call = plan instanceof Barrier ? null : Statements.describeCall(plan);
+      if (call != null) {
+        nodes.add(call);
       }
       return found != null || plan instanceof Barrier ? plan : null;
     }

@@ -9,11 +9,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -77,7 +81,31 @@ public final class LastCheck extends SparkStrategy {
       return;
     }
     CollectionConverters.asJava(plan.expressions()).forEach(each -> expression(each, within, used));
+    if (within == null && namesFiles(plan)) {
+      Barrier below = below(plan);
+      if (below != null) {
+        used.computeIfAbsent(below.guarded().relation(), any -> new LinkedHashSet<>())
+            .add("input_file_name()");
+      }
+    }
     CollectionConverters.asJava(plan.children()).forEach(child -> collect(child, within, used));
+  }
+
+  /** Tells whether a user's expression asks for the files of rows, as metadata columns do. */
+  private static boolean namesFiles(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.expressions()).stream()
+        .anyMatch(
+            each ->
+                each.exists(
+                    part ->
+                        part instanceof InputFileName
+                            || part instanceof InputFileBlockStart
+                            || part instanceof InputFileBlockLength));
+  }
+
+  private static Barrier below(LogicalPlan plan) {
+    Option<LogicalPlan> found = plan.find(Barrier.class::isInstance);
+    return found.isDefined() ? (Barrier) found.get() : null;
   }
 
   private static void expression(

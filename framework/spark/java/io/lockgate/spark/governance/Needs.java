@@ -110,17 +110,18 @@ public final class Needs {
   /** The plan with a barrier above every relation. */
   LogicalPlan marked(SparkSession session, LogicalPlan plan) {
     Guard guard = new Guard(session, "");
-    return new PlanWalk(each -> marked(guard, each)).over(plan);
+    Statements statements = new Statements(session);
+    return new PlanWalk(each -> marked(guard, statements, each)).over(plan);
   }
 
-  private LogicalPlan marked(Guard guard, LogicalPlan plan) {
+  private LogicalPlan marked(Guard guard, Statements statements, LogicalPlan plan) {
     if (plan instanceof Barrier) {
       return plan;
     }
     ObjectNode found = Relations.describe(plan);
     if (found == null) {
       if (!Relations.isOurs(plan)) {
-        nodes.add(Statements.describe(plan));
+        nodes.add(statements.describe(plan));
       }
       return null;
     }

@@ -20,11 +20,22 @@ public final class RefusedRelations extends AbstractFunction1<LogicalPlan, Boxed
 
   @Override
   public BoxedUnit apply(LogicalPlan plan) {
-    if (plan.exists(each -> each instanceof Barrier barrier && barrier.guarded().refused())) {
+    if (isThere(plan)) {
       optimize(plan);
       LastCheck.check(plan); // a query may be known to have no rows
     }
     return BoxedUnit.UNIT;
+  }
+
+  /** Refuses a plan that reads one at all. */
+  static void check(LogicalPlan plan) {
+    if (isThere(plan)) {
+      LastCheck.check(plan);
+    }
+  }
+
+  private static boolean isThere(LogicalPlan plan) {
+    return plan.exists(each -> each instanceof Barrier barrier && barrier.guarded().refused());
   }
 
   /** Refuses a query by what is left of its columns, of all relations in one message. */

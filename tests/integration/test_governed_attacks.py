@@ -1,0 +1,147 @@
+"""Statements by which a user tries to see, or to reach under another name, what policies hide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from governed_world import World, governed
+from pyspark.errors import PySparkException
+from ranger_world import allow, deny, mask, row_filter
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+    Named = Callable[[str], str]
+
+# Whatever begins with `zq` is hidden: rows, values, partitions.
+ROWS = """VALUES (1, 'zq-ann', 7, 'x'), (2, 'zq-bob', 0, 'zq-y'), (3, 'zq-cal', 9, 'x'),
+                 (4, 'zq-dan', 777111, 'zq-y')"""
+COLUMNS = "(id INT, name STRING, n INT, dept STRING)"
+MINE = "spark_catalog.default.mine"
+
+
+@pytest.fixture(scope="module")
+def tables(lake: Lake, shared_table: Named) -> Iterator[dict[str, str]]:
+    """A table of the warehouse and one of files, partitioned by a column that decides what is seen."""
+    named = {"ours": shared_table("attacked"), "files": "spark_catalog.default.attacked"}
+    for table, kind in ((named["ours"], ""), (named["files"], "USING parquet")):
+        lake.sql(f"CREATE TABLE {table} {COLUMNS} {kind} PARTITIONED BY (dept)")
+        lake.sql(f"INSERT INTO {table} {ROWS}")
+    lake.sql(f"ANALYZE TABLE {named['files']} COMPUTE STATISTICS FOR ALL COLUMNS")
+    lake.sql(f"CREATE TABLE {MINE} {COLUMNS} USING parquet PARTITIONED BY (dept)")
+    yield named
+    lake.sql(f"DROP TABLE {MINE}")
+    lake.sql(f"DROP TABLE {named['files']}")
+
+
+@pytest.fixture
+def world(lake: Lake, tmp_path: Path, tables: dict[str, str]) -> Iterator[World]:
+    """Ann may change tables and create her own, but sees a part of the two alone."""
+    with governed(lake, tmp_path / "policies.json") as found:
+        limits = [
+            each
+            for table in tables.values()
+            for each in (
+                allow(f"{table}.*", "select", "insert", "alter", users=["ann"]),
+                mask(f"{table}.name", "MASK_NULL", users=["ann"]),
+                row_filter(table, "dept = 'x'", users=["ann"]),
+            )
+        ]
+        own = [
+            allow(path, "all", users=["ann"])
+            for path in (f"{MINE}*.*", f"{MINE}*", "spark_catalog.mine*", "lake.mine*.*.*", "lake.mine*.*")
+        ]
+        found.put(*limits, *own)
+        yield found
+
+
+def told(world: World, statement: str) -> str:
+    try:
+        return str(world.sql(statement))
+    except PySparkException as error:
+        return f"refused: {error}"
+
+
+@pytest.mark.parametrize("kind", ["ours", "files"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT input_file_name() FROM {t}",
+        "SELECT id FROM {t} WHERE input_file_block_start() > 0",
+        "SHOW PARTITIONS {t}",
+        "SHOW PARTITIONS {t} PARTITION (dept='zq-y')",
+        "DESCRIBE EXTENDED {t}",
+        "DESCRIBE EXTENDED {t} n",
+        "DESCRIBE EXTENDED {t} PARTITION (dept='zq-y')",
+        "ALTER TABLE {t} DROP PARTITION (dept='zq-y')",
+        "INSERT OVERWRITE {t} SELECT 1, 'a', 1, 'x'",
+        "INSERT OVERWRITE {t} PARTITION (dept='zq-y') SELECT 1, 'a', 1",
+        "TRUNCATE TABLE {t}",
+        "ALTER TABLE {t} RENAME TO {database}.mine_now",
+    ],
+)
+def test_what_is_hidden_is_neither_shown_nor_reached(
+    world: World, tables: dict[str, str], kind: str, statement: str
+) -> None:
+    table = tables[kind]
+    database = table.split(".")[1]
+    found = told(world, statement.format(t=table, database=database))
+    assert "without row filter and masks" in found
+    assert "zq-" not in found.replace("zq-y')", "")
+    assert len(world.sql(f"SELECT id FROM {table}", "root")) == 4
+
+
+def test_a_renamed_column_would_lose_its_policies(world: World, tables: dict[str, str]) -> None:
+    table = tables["ours"]
+    assert "without row filter and masks" in told(world, f"ALTER TABLE {table} RENAME COLUMN name TO open")
+    world.put(allow(f"{table}.*", "select", "alter", users=["ann"]), deny(f"{table}.name", users=["ann"]))
+    assert "apply for: select on column" in told(world, f"ALTER TABLE {table} RENAME COLUMN name TO open")
+    world.put(allow(f"{table}.*", "select", "alter", users=["ann"]))
+    world.sql(f"ALTER TABLE {table} RENAME COLUMN name TO open")
+    world.sql(f"ALTER TABLE {table} RENAME COLUMN open TO name", "root")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {mine}1 USING parquet LOCATION '{files}'",
+        "CREATE TABLE {mine}1 {columns} USING parquet OPTIONS (path '{files}')",
+        "CREATE TABLE {mine}1 LIKE {mine} LOCATION '{files}'",
+        "CREATE TABLE {mine}1 USING parquet LOCATION '{files}/dept=zq-y' AS SELECT 1 AS id",
+        "ALTER TABLE {mine} ADD PARTITION (dept='p') LOCATION '{files}/dept=zq-y'",
+        "ALTER TABLE {mine} PARTITION (dept='p') SET LOCATION '{files}/dept=zq-y'",
+        "ALTER TABLE {mine} SET LOCATION '{files}'",
+        "CREATE DATABASE spark_catalog.mine_db LOCATION '{files}'",
+        "CREATE TABLE {mine}1 {columns} USING text LOCATION '{warehouse}'",
+        "CREATE TABLE {mine}1 {columns} USING jdbc OPTIONS (url 'jdbc:derby:{files}', dbtable 't')",
+        "SELECT nothing FROM parquet.`{files}`",
+    ],
+)
+def test_files_get_no_other_name(
+    world: World, tables: dict[str, str], lake: Lake, lake_folder: Path, statement: str
+) -> None:
+    """Or else anyone who may create a table would read the files of any other."""
+    names = {
+        "mine": MINE,
+        "columns": COLUMNS,
+        "files": str(lake_folder / "spark-warehouse" / "attacked"),
+        "warehouse": lake.catalog.warehouse,
+    }
+    found = told(world, statement.format(**names))
+    assert "on path" in found or "another name" in found
+    assert "`n`" not in found
+    assert world.sql(f"SELECT id FROM {MINE}") == []
+
+
+@pytest.mark.parametrize("function", ["reflect", "java_method", "try_reflect"])
+def test_methods_of_java_take_a_right_of_their_own(world: World, function: str) -> None:
+    for statement in (
+        "SELECT {call}",
+        "SELECT id FROM range(3) WHERE (SELECT {call}) = 'x'",
+        "CREATE OR REPLACE TEMPORARY VIEW called AS SELECT upper({call}) AS v",
+    ):
+        text = statement.format(call=f"{function}('java.lang.System', 'getProperty', 'user.name')")
+        assert "statement CallMethodViaReflection" in told(world, text)
