@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from lockgate.errors import UnsupportedTypeError
@@ -49,9 +50,15 @@ _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 # Where Spark keeps the SQL of a column's default.
 SPARK_DEFAULT = "CURRENT_DEFAULT"
 
+# Where the connector finds the ids of fields inside a column, which are attributes in ORC files.
+SPARK_FIELD_ID = "paimon.id"
 
-def to_spark_type(data_type: DataType) -> str | dict[str, Any]:
-    """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here."""
+
+def to_spark_type(data_type: DataType, *, field_ids: bool = False) -> str | dict[str, Any]:
+    """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here.
+
+    With `field_ids`, the metadata of fields inside it have their ids.
+    """
     kind = data_type.kind
     if kind in _TO_SPARK:
         return _TO_SPARK[kind]
@@ -59,33 +66,39 @@ def to_spark_type(data_type: DataType) -> str | dict[str, Any]:
         return f"decimal({data_type.precision},{data_type.scale})"
     if kind in (Kind.CHAR, Kind.VARCHAR):
         return "string" if data_type.length == MAX_LENGTH else f"{kind.lower()}({data_type.length})"
+    inner = partial(to_spark_type, field_ids=field_ids)
     if kind is Kind.ARRAY:
         element = data_type.element_type()
-        return {"type": "array", "elementType": to_spark_type(element), "containsNull": element.nullable}
+        return {"type": "array", "elementType": inner(element), "containsNull": element.nullable}
     if kind is Kind.MAP:
         value = data_type.value_type()
         return {
             "type": "map",
-            "keyType": to_spark_type(data_type.key_type()),
-            "valueType": to_spark_type(value),
+            "keyType": inner(data_type.key_type()),
+            "valueType": inner(value),
             "valueContainsNull": value.nullable,
         }
     if kind is Kind.ROW:
-        return to_spark_json(data_type.fields)
+        return to_spark_json(data_type.fields, field_ids=field_ids)
     raise UnsupportedTypeError(f"the type {data_type} has no counterpart in Spark")
 
 
-def to_spark_json(fields: Iterable[DataField]) -> dict[str, Any]:
-    """Return the `StructType.json` form of `fields`; descriptions become comments."""
-    return {"type": "struct", "fields": [_spark_field(field) for field in fields]}
+def to_spark_json(fields: Iterable[DataField], *, field_ids: bool = False) -> dict[str, Any]:
+    """Return the `StructType.json` form of `fields`; descriptions become comments.
+
+    With `field_ids`, the metadata have the ids of the fields.
+    """
+    return {"type": "struct", "fields": [_spark_field(field, field_ids) for field in fields]}
 
 
-def _spark_field(field: DataField) -> dict[str, Any]:
+def _spark_field(field: DataField, field_ids: bool) -> dict[str, Any]:
     try:
-        spark_type = to_spark_type(field.type)
+        spark_type = to_spark_type(field.type, field_ids=field_ids)
     except UnsupportedTypeError as error:
         raise UnsupportedTypeError(f"column {field.name!r}: {error}") from None
-    metadata = {} if field.description is None else {"comment": field.description}
+    metadata: dict[str, Any] = {} if field.description is None else {"comment": field.description}
+    if field_ids:
+        metadata[SPARK_FIELD_ID] = field.id
     return {"name": field.name, "type": spark_type, "nullable": field.type.nullable, "metadata": metadata}
 
 

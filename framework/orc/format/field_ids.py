@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 FIELD_ID = b"paimon.id"
+# The part of a path for the keys of a map. What is in elements and values comes behind the column's own path.
+MAP_KEY = "key()"
 
 # Elements, keys and values have no id of their own; theirs is computed (Paimon's SpecialFields).
 _STRUCTURED_BASE = (2**31 - 1) // 4
@@ -17,8 +19,9 @@ def with_field_ids(schema: pa.Schema, ids: Mapping[str, int]) -> pa.Schema:
     """Return `schema` with each field's id in its metadata, which becomes the attribute `paimon.id` in an ORC
     file.
 
-    `ids` is by column name; a field of a struct is named by its path (`address.zip`). Fields without an id
-    stay as they are.
+    `ids` is by column name. A field of a struct is named by its path (`address.zip`), also if the struct is
+    in an array or is a value of a map; `routes.key().zip` is a field of a key. Fields without an id stay as
+    they are.
     """
     return pa.schema([_field(field, ids, field.name) for field in schema], schema.metadata)
 
@@ -37,7 +40,7 @@ def _marked(field: pa.Field, field_id: int) -> pa.Field:
 def _type(type_: pa.DataType, ids: Mapping[str, int], path: str, field_id: int, depth: int) -> pa.DataType:
     below = depth + 1
     if pa.types.is_map(type_):
-        key = _type(type_.key_type, ids, path, field_id, below)
+        key = _type(type_.key_type, ids, f"{path}.{MAP_KEY}", field_id, below)
         item = _type(type_.item_type, ids, path, field_id, below)
         return pa.map_(
             _marked(type_.key_field.with_type(key), _STRUCTURED_BASE - field_id * _DEPTH_LIMIT - below),

@@ -88,7 +88,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
             {
                 "id": field.id,
                 "name": field.name,
-                "type": to_spark_type(field.type),
+                "type": to_spark_type(field.type, field_ids=True),
                 "nullable": field.type.nullable,
                 "key": field.name in schema.primary_keys,
                 "precision": field.type.precision,

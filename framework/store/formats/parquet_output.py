@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockgate.framework.orc.format.field_ids import MAP_KEY
+
 _FIELD_ID = b"PARQUET:field_id"
 # Ids of elements, keys and values, which no column has: far from those of columns, by column and depth.
 _INNER_ID_BASE = (2**31 - 1) // 4
@@ -132,7 +134,8 @@ def _inner(
     index = number * _DEEPEST + depth + 1
 
     def part(field: pa.Field, sign: int) -> pa.Field:
-        made = field.with_type(_inner(field.type, number, depth + 1, path, field_ids))
+        inside = path if sign > 0 else (*path, MAP_KEY)
+        made = field.with_type(_inner(field.type, number, depth + 1, inside, field_ids))
         return _with_id(made, _INNER_ID_BASE + sign * index)
 
     if pa.types.is_list(data_type):

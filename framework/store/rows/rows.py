@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.orc import MASKED
+from lockgate.framework.orc.format.field_ids import MAP_KEY
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema.defaults import default_array
 from lockgate.framework.store.schema.schema import TableSchema
@@ -49,15 +50,17 @@ def _ids(fields: Sequence[DataField], prefix: str) -> Iterator[tuple[str, int]]:
     for field in fields:
         path = prefix + field.name
         yield path, field.id
-        yield from _ids(_inner_fields(field.type), f"{path}.")
+        yield from _inner_ids(field.type, path)
 
 
-def _inner_fields(data_type: DataType) -> Sequence[DataField]:
+def _inner_ids(data_type: DataType, path: str) -> Iterator[tuple[str, int]]:
     if data_type.kind is Kind.ROW:
-        return data_type.fields
-    if data_type.kind is Kind.ARRAY:
-        return _inner_fields(data_type.element_type())
-    return _inner_fields(data_type.value_type()) if data_type.kind is Kind.MAP else ()
+        yield from _ids(data_type.fields, f"{path}.")
+    elif data_type.kind is Kind.ARRAY:
+        yield from _inner_ids(data_type.element_type(), path)
+    elif data_type.kind is Kind.MAP:
+        yield from _inner_ids(data_type.key_type(), f"{path}.{MAP_KEY}")
+        yield from _inner_ids(data_type.value_type(), path)
 
 
 def refuse_masks(schema: pa.Schema) -> None:

@@ -5,14 +5,18 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.merge.Conformance;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
@@ -85,6 +89,35 @@ public final class LookupTwins {
       keys.add(encoder.encode(row) ? HexFormat.of().formatHex(encoder.toBytes()) : null);
     }
     return keys.toString();
+  }
+
+  /**
+   * The rows under each key that a vector asks for, in the layers in {@code folder}: a JSON array
+   * of arrays of arrays, with null where there are none.
+   */
+  public static String layers(String vector, String folder) throws IOException {
+    JsonNode root = ofThisVersion(vector);
+    StructType type = type(root.get("columns"));
+    int[] all = IntStream.range(0, type.length()).toArray();
+    RowDecoder decoder = new RowDecoder(shape(root.get("columns")), all, type);
+    List<DataType> types =
+        Arrays.stream(type(root.get("keys")).fields()).map(StructField::dataType).toList();
+    KeyEncoder key = new KeyEncoder(shape(root.get("keys")), types.toArray(DataType[]::new), 0);
+    ArrayNode found = Bridge.JSON.createArrayNode();
+    Value value = new Value();
+    try (MappedState state = new MappedState(Path.of(folder))) {
+      for (InternalRow row : Conformance.rows(root.get("asked"), types)) {
+        if (!key.encode(row) || !state.find(key, value)) {
+          found.addNull();
+          continue;
+        }
+        ArrayNode rows = found.addArray();
+        for (Object each : decoder.rows(value).array()) {
+          Conformance.add(rows, (InternalRow) each, type);
+        }
+      }
+    }
+    return found.toString();
   }
 
   private static JsonNode ofThisVersion(String vector) throws IOException {

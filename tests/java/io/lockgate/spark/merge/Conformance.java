@@ -192,8 +192,7 @@ public final class Conformance {
     ArrayNode counts = Bridge.JSON.createArrayNode();
     for (JsonNode each : Bridge.JSON.readTree(predicates)) {
       SearchArguments search =
-          new SearchArguments(
-              TaskFilters.of(new Predicate[] {(Predicate) expression(each)}), columns);
+          new SearchArguments(TaskFilters.of(new Predicate[] {predicate(each)}), columns);
       OrcFileReader.Settings settings = new OrcFileReader.Settings(0, Long.MAX_VALUE, search, 1000);
       long rows = 0;
       try (OrcFileReader reader =
@@ -206,6 +205,11 @@ public final class Conformance {
       counts.add(rows);
     }
     return counts.toString();
+  }
+
+  /** A predicate of Spark's, of the JSON that the connector sends. */
+  public static Predicate predicate(JsonNode node) {
+    return (Predicate) expression(node);
   }
 
   private static Expression expression(JsonNode node) {

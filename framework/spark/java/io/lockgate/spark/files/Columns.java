@@ -148,7 +148,10 @@ public final class Columns {
       return file.clone();
     }
     TypeDescription type = OrcTypes.toOrc(want);
-    return type.getCategory() == category && type.equals(file, false) ? file.clone() : type;
+    boolean asIs = type.getCategory() == category && type.equals(file, false);
+    return asIs || path.isEmpty() && NarrowedTypes.castFrom(file, want) != null
+        ? file.clone()
+        : type;
   }
 
   /**
@@ -212,6 +215,31 @@ public final class Columns {
     return inFile[column];
   }
 
+  /**
+   * The type of a wanted column's view if its values are to be cast to the wanted type, since not
+   * all may fit; else null.
+   */
+  public DataType castFrom(int column) {
+    return inFile[column] == null
+        ? null
+        : NarrowedTypes.castFrom(inFile[column], wanted.get(column).type());
+  }
+
+  /** Tells whether values of a column, by its name in the table, are cast after they are read. */
+  public boolean isCast(String column) {
+    for (int i = 0; i < inFile.length; i++) {
+      if (wanted.get(i).name().equals(column)) {
+        return castFrom(i) != null;
+      }
+    }
+    return false;
+  }
+
+  /** The wanted type of a column. */
+  public DataType type(int column) {
+    return wanted.get(column).type();
+  }
+
   public int size() {
     return inFile.length;
   }
@@ -263,11 +291,15 @@ public final class Columns {
     int next = 0;
     for (int i = 0; i < inFile.length; i++) {
       Wanted column = wanted.get(i);
+      DataType stored = castFrom(i);
       views.add(
           inFile[i] == null
               ? new Vectors.Missing(column.type())
               : view(
-                  column.type(), inFile[i], vectors[next++], new Location(column, "", toInstant)));
+                  stored == null ? column.type() : stored,
+                  inFile[i],
+                  vectors[next++],
+                  new Location(column, "", toInstant)));
     }
     return views.toArray(Vectors.View[]::new);
   }

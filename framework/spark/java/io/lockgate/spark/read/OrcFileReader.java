@@ -1,5 +1,6 @@
 package io.lockgate.spark.read;
 
+import io.lockgate.spark.batches.CastVector;
 import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.Vectors;
@@ -29,6 +30,7 @@ import org.apache.orc.RecordReader;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.RecordReaderImpl;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -44,19 +46,27 @@ public final class OrcFileReader implements DataFileReader {
   private static final class OrcPage implements Page {
     private final VectorizedRowBatch vectors;
     private final Vectors.View[] views;
+    private final CastVector[] casts;
     private final RowNumbers numbers;
     private final ColumnVector[] columns;
 
-    OrcPage(VectorizedRowBatch vectors, Vectors.View[] views, ColumnVector[] constants) {
+    OrcPage(
+        VectorizedRowBatch vectors,
+        Vectors.View[] views,
+        CastVector[] casts,
+        ColumnVector[] constants) {
       this.vectors = vectors;
       this.views = views;
+      this.casts = casts;
       // What counts rows belongs to one page.
       RowNumbers counter = new RowNumbers();
       ColumnVector[] own =
           Arrays.stream(constants)
               .map(column -> column instanceof RowNumbers ? counter : column)
               .toArray(ColumnVector[]::new);
-      this.columns = DataFileReader.arrange(views, own);
+      ColumnVector[] read = new ColumnVector[views.length];
+      Arrays.setAll(read, i -> casts[i] == null ? views[i] : casts[i].output());
+      this.columns = DataFileReader.arrange(read, own);
       this.numbers = counter;
     }
 
@@ -68,6 +78,16 @@ public final class OrcFileReader implements DataFileReader {
     @Override
     public int rows() {
       return vectors.size;
+    }
+
+    /** Takes over what was read into the vectors. */
+    void show() {
+      for (int i = 0; i < views.length; i++) {
+        views[i].setRows(rows());
+        if (casts[i] != null) {
+          casts[i].fill(views[i], rows());
+        }
+      }
     }
   }
 
@@ -109,7 +129,15 @@ public final class OrcFileReader implements DataFileReader {
     this.pages =
         () -> {
           VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
-          return new OrcPage(vectors, columns.views(vectors.cols, toInstant), constants);
+          CastVector[] casts = new CastVector[columns.size()];
+          for (int i = 0; i < casts.length; i++) {
+            DataType stored = columns.castFrom(i);
+            casts[i] =
+                stored == null
+                    ? null
+                    : new CastVector(stored, columns.type(i), settings.batchRows());
+          }
+          return new OrcPage(vectors, columns.views(vectors.cols, toInstant), casts, constants);
         };
   }
 
@@ -220,12 +248,9 @@ public final class OrcFileReader implements DataFileReader {
     // Rows that filters skip lie before this number: the reader stands at the next row it wants.
     long first = rows.getRowNumber();
     rows.nextBatch(target.vectors);
-    int found = target.rows();
-    for (Vectors.View view : target.views) {
-      view.setRows(found);
-    }
+    target.show();
     target.numbers.startAt(first);
-    return found > 0;
+    return target.rows() > 0;
   }
 
   @Override

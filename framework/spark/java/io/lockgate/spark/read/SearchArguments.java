@@ -138,13 +138,14 @@ public final class SearchArguments {
 
   /**
    * The type of a filter's column where the file has it, except padded text, whose statistics are
-   * of trimmed values.
+   * of trimmed values, and columns that are cast, whose statistics are of another type.
    */
   private DataType type(Filter filter, Columns columns) {
     String column = column(filter);
     TypeDescription file = columns.fileType(column);
     if (file == null
         || file.getCategory() == TypeDescription.Category.CHAR
+        || columns.isCast(column)
         || !schema.getFieldIndex(column).isDefined()) {
       return null;
     }
