@@ -234,6 +234,23 @@ def test_a_word_that_says_little_names_one_idea(word: str) -> None:
     assert found == ["framework/types/datatype.py"]
 
 
+def one_word_tests(path: Path) -> list[str]:
+    """Return the tests of a module whose names have a single word, which cannot say what holds."""
+    functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    return [each.name for each in functions if re.fullmatch(r"test_[a-z0-9]+", each.name)]
+
+
+def test_names_of_tests_say_what_holds() -> None:
+    found = {str(path): one_word_tests(path) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+    assert len(found) > 300
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_test_files_are_short() -> None:
+    lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py")}
+    assert {str(path): count for path, count in lines.items() if count > 400} == {}
+
+
 SOURCE_PATH = re.compile(r"[\w/]*\w\.(?:py|java)\b")
 # Modules of the caller, in an example of a call or a made-up plugin.
 IMAGINED = frozenset({"job.py"})

@@ -68,7 +68,7 @@ def test_a_key_that_is_there(path: Path, capsys: Capture) -> None:
     assert path.read_bytes() == before, "all of them or none"
 
 
-def test_rolling(path: Path, capsys: Capture) -> None:
+def test_a_rolled_key_has_a_newer_version(path: Path, capsys: Capture) -> None:
     made = told(capsys, "roll", str(path), "pii")
     assert made["keys"] == [{"name": "pii", "version": 1, "algorithm": "AES_CTR_128", "newest": True}]
     assert main(["keys", "roll", str(path), "pii", "fin", "--bits", "256"]) == 0
@@ -87,7 +87,7 @@ def test_rolling_what_is_not_there(path: Path, capsys: Capture) -> None:
     assert "none.json" in capsys.readouterr().err
 
 
-def test_listing(path: Path, capsys: Capture) -> None:
+def test_a_list_shows_versions_of_keys(path: Path, capsys: Capture) -> None:
     assert main(["keys", "roll", str(path), "pii"]) == 0
     capsys.readouterr()
     assert main(["keys", "list", str(path)]) == 0

@@ -35,7 +35,7 @@ def caches(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def test_status(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_each_cache(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lookup", "status", str(caches), "--json"]) == 0
     plain, secret = map(json.loads, capsys.readouterr().out.splitlines())
     assert (plain["rows"], plain["current"], plain["snapshots"]) == (5, 1, [1])

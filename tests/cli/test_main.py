@@ -37,7 +37,7 @@ def warehouse(tmp_path: Path, keys: str) -> str:
     return str(tmp_path / "warehouse")
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
@@ -88,7 +88,9 @@ def test_a_warehouse_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFix
     assert "there is no warehouse" in capsys.readouterr().err
 
 
-def test_call(warehouse: str, keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_procedure_is_called_and_its_result_printed(
+    warehouse: str, keys: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     where = ["--warehouse", warehouse, "--keys", keys]
     assert main(["call", "compact", *where, "--table", "db.t", "--dry-run", "--json"]) == 0

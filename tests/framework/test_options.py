@@ -67,7 +67,7 @@ def test_changes_are_validated_and_none_removes() -> None:
     ("text", "seconds"),
     [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("10min", 600), ("1 h", 3600), ("2 days", 172800)],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_read_with_their_units(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 

@@ -18,7 +18,7 @@ def names(spark: SparkSession, text: str, column: str) -> list[str]:
     return [row[column] for row in spark.sql(text).collect()]
 
 
-def test_databases(spark: SparkSession) -> None:
+def test_databases_are_made_and_only_empty_ones_dropped(spark: SparkSession) -> None:
     spark.sql("CREATE DATABASE lake.made")
     spark.sql("CREATE DATABASE IF NOT EXISTS lake.made")
     assert "made" in names(spark, "SHOW DATABASES IN lake", "namespace")

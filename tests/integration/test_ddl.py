@@ -52,7 +52,9 @@ def sales(spark: SparkSession, table: Named) -> str:
 # --- tables: rename, describe, copy --------------------------------------------------------------
 
 
-def test_rename(lake: Lake, spark: SparkSession, database: str, sales: str, table: Named) -> None:
+def test_a_renamed_table_keeps_its_rows_and_frees_its_name(
+    lake: Lake, spark: SparkSession, database: str, sales: str, table: Named
+) -> None:
     spark.sql(f"ALTER TABLE {sales} RENAME TO {database}.sold")
     assert [row.tableName for row in spark.sql(f"SHOW TABLES IN lake.{database}").collect()] == ["sold"]
     assert spark.table(table("sold")).count() == 4
@@ -197,7 +199,9 @@ def test_databases_with_properties(lake: Lake, spark: SparkSession, shop: str) -
 # --- replacing -----------------------------------------------------------------------------------
 
 
-def test_replace(lake: Lake, spark: SparkSession, database: str, sales: str) -> None:
+def test_a_replaced_table_has_new_columns_and_rows(
+    lake: Lake, spark: SparkSession, database: str, sales: str
+) -> None:
     spark.sql(f"CREATE OR REPLACE TABLE {sales} AS SELECT id, shop FROM {sales} WHERE id < 3")
     assert sorted(map(tuple, spark.table(sales).collect())) == [(1, "a"), (2, "b")]
     assert tables(lake, database) == ["sales"]

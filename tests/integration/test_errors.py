@@ -136,7 +136,7 @@ def test_unknown_handles_say_to_connect_again() -> None:
     assert dispatcher() is dispatcher()
 
 
-def test_repr(lake: Lake) -> None:
+def test_the_repr_of_a_lake_names_its_key_file(lake: Lake) -> None:
     text = repr(lake)
     assert text.startswith("Lake('lake', ")
     assert "keys.json" in text

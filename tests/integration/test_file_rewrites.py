@@ -69,7 +69,7 @@ def test_delete_of_all_rows_of_a_file_leaves_no_file(lake: Lake, spark: SparkSes
     assert [row[0] for row in rows(spark, events)] == [3, 4, 5, 6]
 
 
-def test_update(spark: SparkSession, events: str) -> None:
+def test_an_update_changes_rows_of_a_table_without_key(spark: SparkSession, events: str) -> None:
     spark.sql(f"UPDATE {events} SET name = upper(name), s.b = 'new' WHERE id % 4 = 1")
     changed = [(row[0], row[1], row[2].b) for row in rows(spark, events)]
     assert changed == [
@@ -89,7 +89,7 @@ def test_conditions_that_read_other_tables_and_nulls(spark: SparkSession, table:
     assert [row[0] for row in rows(spark, events)] == [4, 6, None]
 
 
-def test_merge(lake: Lake, spark: SparkSession, events: str) -> None:
+def test_a_merge_rewrites_files_with_changed_rows_only(lake: Lake, spark: SparkSession, events: str) -> None:
     before = files(loaded(lake, events))
     spark.sql(
         f"MERGE INTO {events} t USING (SELECT * FROM VALUES "

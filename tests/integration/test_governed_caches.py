@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import World, governed, make_people
+from governed_world import World
 from ranger_world import allow, mask, row_filter
 
 from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import MASKED
 from lockgate.lookup import lookup_join
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lockgate import Lake
 
     Named = Callable[[str], str]
 
 pytestmark = pytest.mark.usefixtures("lookups_end")
-
-
-@pytest.fixture(scope="module")
-def people(lake: Lake, shared_table: Named) -> str:
-    return make_people(lake, shared_table("people"))
-
-
-@pytest.fixture
-def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        yield found
 
 
 @pytest.mark.parametrize("table", ["`people$files`", "`people$audit_log`", "lookup"])
@@ -63,10 +55,13 @@ def test_a_cache_of_another_user_answers_nobody_else(
 
 
 def cached(world: World, user: str, people: str, options: dict[str, str], **more: Any) -> list[Any]:
+    return sorted(map(tuple, joined(world, user, people, options, **more).collect()), key=repr)
+
+
+def joined(world: World, user: str, people: str, options: dict[str, str], **more: Any) -> DataFrame:
     stream = world.session(user).range(1, 5)
-    said = {**options, "lookup.strategy": "lookup", "lookup.in-jvm": "false"}
-    more = {"select": ["name", "dept"], **more}
-    return sorted(map(tuple, lookup_join(stream, people, on="id", options=said, **more).collect()), key=repr)
+    by_python = {**options, "lookup.strategy": "lookup", "lookup.in-jvm": "false"}
+    return lookup_join(stream, people, on="id", options=by_python, **{"select": ["name", "dept"], **more})
 
 
 def folders(options: dict[str, str]) -> int:
@@ -91,6 +86,8 @@ def test_users_of_equal_rights_share_a_cache_and_others_have_their_own(
         assert cached(world, "bob", people, options) == some
         assert cached(world, "cal", people, options) == masked
     assert folders(options) == 3
+    marks = [field.metadata.get(MASKED) for field in joined(world, "cal", people, options).schema]
+    assert marks == [None, "nullify", None]
     # A condition sees the masks, as that of a query does.
     assert cached(world, "cal", people, options, where=col("name") == "ann", how="inner") == []
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from governed_world import World, governed, limit, make_people
+from governed_world import World, limit
 from pyspark.errors import AnalysisException
 from ranger_world import item, policy
 
@@ -20,15 +20,9 @@ if TYPE_CHECKING:
     Named = Callable[[str], str]
 
 
-@pytest.fixture(scope="module")
-def people(lake: Lake, shared_table: Named) -> str:
-    return make_people(lake, shared_table("people"))
-
-
 @pytest.fixture
-def world(lake: Lake, tmp_path: Path, people: str) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        yield limit(found, people)
+def world(world: World, people: str) -> World:
+    return limit(world, people)
 
 
 def jobs(lake: Lake) -> int:

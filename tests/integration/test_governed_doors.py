@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import World, governed, limit, make_people
+from governed_world import World, limit
 from pyspark.errors import AnalysisException
 from ranger_world import allow, deny, mask, row_filter
 
@@ -15,8 +14,6 @@ from lockgate.framework.store.system.tables import METADATA, ROWS
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
-    from lockgate import Lake
-
     Named = Callable[[str], str]
 
 pytestmark = pytest.mark.usefixtures("lookups_end")
@@ -26,17 +23,6 @@ FORMS = {
     "in the JVM": {"lookup.strategy": "lookup", "lookup.in-jvm": "true"},
     "by Spark": {"lookup.strategy": "spark"},
 }
-
-
-@pytest.fixture(scope="module")
-def people(lake: Lake, shared_table: Named) -> str:
-    return make_people(lake, shared_table("people"))
-
-
-@pytest.fixture
-def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        yield found
 
 
 # --- lookup joins ---

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import World, governed, make_people
+from governed_world import World
 from ranger_world import allow, mask, row_filter
 
 if TYPE_CHECKING:
-    from lockgate import Lake
-
     Named = Callable[[str], str]
 
 SECRETS = ("zebra", "424242", "giraffe")
 
 
-@pytest.fixture(scope="module")
-def people(lake: Lake, shared_table: Named) -> str:
-    return make_people(lake, shared_table("people"))
-
-
 @pytest.fixture
-def world(lake: Lake, tmp_path: Path, people: str) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        found.put(
-            allow(f"{people}.*", users=["ann"]),
-            mask(f"{people}.ssn", "CUSTOM", value="concat('giraffe', right({col}, 1))", users=["ann"]),
-            row_filter(people, "dept <> 'zebra' AND salary < 424242 AND id IN (1, 3)", users=["ann"]),
-        )
-        yield found
+def world(world: World, people: str) -> World:
+    world.put(
+        allow(f"{people}.*", users=["ann"]),
+        mask(f"{people}.ssn", "CUSTOM", value="concat('giraffe', right({col}, 1))", users=["ann"]),
+        row_filter(people, "dept <> 'zebra' AND salary < 424242 AND id IN (1, 3)", users=["ann"]),
+    )
+    return world
 
 
 def told(world: World, text: str) -> str:

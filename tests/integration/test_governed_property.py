@@ -8,13 +8,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from governed_random import COLUMNS, ROWS, Hidden, Queries, hidden, orders
-from governed_world import World, governed
+from governed_world import World
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -55,12 +54,6 @@ def tables(lake: Lake, shared_table: Named) -> Iterator[dict[str, str]]:
     session.sql(f"CREATE TABLE {named['files']} USING parquet AS SELECT * FROM rows")
     yield named
     session.sql(f"DROP TABLE {named['files']}")
-
-
-@pytest.fixture
-def world(lake: Lake, tables: dict[str, str], tmp_path: Path) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        yield found
 
 
 class Pair:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import SEEN, World, governed, limit, make_people
+from governed_world import SEEN, World
 from pyspark.errors import AnalysisException
 from ranger_world import allow, row_filter
 
@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from lockgate import Lake
 
     Named = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def people(lake: Lake, shared_table: Named) -> str:
-    return make_people(lake, shared_table("people"))
-
-
-@pytest.fixture
-def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
-    with governed(lake, tmp_path / "policies.json") as found:
-        yield found
-
-
-@pytest.fixture
-def limited(world: World, people: str) -> World:
-    return limit(world, people)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "kind", "tables", "target", "columns", "options"), CASES)
-def test_statement(
+def test_a_statement_shows_its_kind_target_and_tables(
     lake: Lake,
     text: str,
     kind: str,

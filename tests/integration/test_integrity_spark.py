@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 from messages import answer
+from tagged_tables import assert_verified, data_files
 
 from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
@@ -33,23 +34,6 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "integrity"
 KEYS = MemoryKeyProvider({"pii@0": bytes(range(16)), "fin@0": bytes(range(32))})
 # Thrown in tasks, so Spark's exception holds the message.
 DAMAGED = r"IntegrityError|CorruptFileError|WrongKeyError"
-
-
-def data_files(lake: Lake, name: str) -> list[Path]:
-    """The data files of `lake.<database>.<table>` on disk."""
-    location = Path(lake.catalog.load_table(name.removeprefix("lake.")).location)
-    return sorted(location.rglob("data-*.orc"))
-
-
-def assert_verified(lake: Lake, name: str) -> list[Path]:
-    """Check every file of a table with Python's `verify_file`."""
-    keys = lake.catalog.load_table(name.removeprefix("lake.")).keys
-    files = data_files(lake, name)
-    assert files
-    for path in files:
-        report = verify_file(str(path), keys=keys)
-        assert (report.status, report.damage, report.checked) == ("verified", (), path.stat().st_size), path
-    return files
 
 
 class Reader:

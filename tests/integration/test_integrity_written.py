@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.orc
 import pytest
+from tagged_tables import assert_verified
 
 import lockgate
 from lockgate.errors import PlaintextWarning
@@ -22,23 +23,6 @@ if TYPE_CHECKING:
 
 
 Named = Callable[[str], str]
-
-
-def data_files(lake: Lake, name: str) -> list[Path]:
-    """The data files of `lake.<database>.<table>` on disk."""
-    location = Path(lake.catalog.load_table(name.removeprefix("lake.")).location)
-    return sorted(location.rglob("data-*.orc"))
-
-
-def assert_verified(lake: Lake, name: str) -> list[Path]:
-    """Check every file of a table with Python's `verify_file`."""
-    keys = lake.catalog.load_table(name.removeprefix("lake.")).keys
-    files = data_files(lake, name)
-    assert files
-    for path in files:
-        report = verify_file(str(path), keys=keys)
-        assert (report.status, report.damage, report.checked) == ("verified", (), path.stat().st_size), path
-    return files
 
 
 @pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "zstd", "lz4"])

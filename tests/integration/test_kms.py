@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from kms_stand_in import stand_in
 from pyspark.sql import SparkSession
 
 import lockgate
@@ -19,21 +18,14 @@ from lockgate.errors import MaskedDataWarning
 from lockgate.framework.keys import EnvelopeKeyProvider, HadoopKmsKeyProvider, provider_from
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 
-STAND_IN = Path(__file__).parents[1] / "fixtures" / "hadoop_kms.py"
 ENCRYPTED = "TBLPROPERTIES ('orc.encrypt' = 'pii:ssn;fin:salary')"
 
 
 @pytest.fixture(scope="module")
 def kms() -> Iterator[Any]:
     """A Hadoop KMS whose keys pii and fin are for alice, and open for everybody."""
-    spec = importlib.util.spec_from_file_location("lockgate_hadoop_kms_for_spark", STAND_IN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
     keys = {"pii": [os.urandom(16)], "fin": [os.urandom(32)], "open": [os.urandom(16), os.urandom(16)]}
-    with module.running(keys) as server:
+    with stand_in().running(keys) as server:
         server.state.users = {"pii": {"alice"}, "fin": {"alice"}}
         yield server
 

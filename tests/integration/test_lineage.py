@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +22,9 @@ from lockgate.lineage import declare
 if TYPE_CHECKING:
     from lockgate import Lake
 
+pytestmark = pytest.mark.usefixtures("own_index")
+
 Edges = dict[str, set[tuple[str, str]]]
-
-
-@pytest.fixture(autouse=True)
-def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
-
-
-@pytest.fixture
-def all_statements(lake: Lake) -> Iterator[None]:
-    """Record queries too."""
-    lake.spark.conf.set("spark.lockgate.lineage", "all")
-    yield
-    lake.spark.conf.unset("spark.lockgate.lineage")
 
 
 @pytest.fixture(scope="module")

@@ -19,14 +19,9 @@ from lineage_asked import Edges, asked
 if TYPE_CHECKING:
     from lockgate import Lake
 
-pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.long]
+pytestmark = [pytest.mark.usefixtures("interpreted", "own_index"), pytest.mark.long]
 
 Columns = dict[str, set[str]]
-
-
-@pytest.fixture(autouse=True)
-def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
 
 
 @pytest.fixture

@@ -15,13 +15,10 @@ from lockgate.errors import PlaintextWarning
 if TYPE_CHECKING:
     from lockgate import Lake
 
+pytestmark = pytest.mark.usefixtures("own_index")
+
 CONF = "spark.lockgate.lineage.on-plaintext"
 TOLD = r"gets values of encrypted columns in the clear, from copies of them: "
-
-
-@pytest.fixture(autouse=True)
-def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
 
 
 @pytest.fixture(scope="module")

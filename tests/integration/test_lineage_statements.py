@@ -26,14 +26,9 @@ from lockgate.framework.store import Catalog
 if TYPE_CHECKING:
     from lockgate import Lake
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = pytest.mark.usefixtures("interpreted", "own_index")
 
 REASON = "spark.lockgate.lineage.reason"
-
-
-@pytest.fixture(autouse=True)
-def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
 
 
 @dataclass(frozen=True)

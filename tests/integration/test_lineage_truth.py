@@ -17,19 +17,7 @@ from lockgate.framework.lineage.model.kinds import DIRECT, kind_names
 if TYPE_CHECKING:
     from lockgate import Lake
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-@pytest.fixture(autouse=True)
-def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
-
-
-@pytest.fixture
-def all_statements(lake: Lake) -> Iterator[None]:
-    lake.spark.conf.set("spark.lockgate.lineage", "all")
-    yield
-    lake.spark.conf.unset("spark.lockgate.lineage")
+pytestmark = pytest.mark.usefixtures("interpreted", "own_index")
 
 
 @pytest.fixture(scope="module")

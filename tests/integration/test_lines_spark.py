@@ -44,7 +44,7 @@ def test_a_branch_is_a_table(lake: Lake, table: Callable[[str], str]) -> None:
         sql(f"SELECT * FROM {branch}").collect()
 
 
-def test_rollback(lake: Lake, table: Callable[[str], str]) -> None:
+def test_rollback_in_sql_removes_later_snapshots(lake: Lake, table: Callable[[str], str]) -> None:
     name, sql = table("r"), lake.spark.sql
     sql(f"CREATE TABLE {name} (id INT)")
     for number in (1, 2, 3):

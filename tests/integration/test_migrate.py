@@ -73,7 +73,9 @@ def test_flat_and_nested_columns_are_adopted(
     assert spark.table(f"lake.{database}.t").count() == 510
 
 
-def test_partitions(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+def test_partitions_are_migrated_without_new_files(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]
+) -> None:
     source = origin(
         """USING ORC PARTITIONED BY (day, kind) AS SELECT id, concat('n', id) AS name,
         date_add(DATE'2026-01-01', CAST(id % 2 AS INT)) AS day,

@@ -2,71 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from point_reads import OFF, SIZE, ask, left_to_tasks, on_driver, plan, rows
 from pyspark.errors import PySparkException
 
-import lockgate
-from lockgate.errors import MaskedDataWarning
-
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lockgate import Lake
 
+
 Named = Callable[[str], str]
-SIZE = "source.split.driver-max-size"
-OFF = f"WITH (`{SIZE}` = '0')"
-
-
-def plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
-
-
-def on_driver(frame: DataFrame) -> bool:
-    return "DriverScan" in plan(frame)
-
-
-def collected(spark: SparkSession, frame: DataFrame) -> tuple[list[str], int]:
-    """The rows of a query, and how many jobs it takes to collect them."""
-    group = uuid.uuid4().hex
-    spark.sparkContext.setJobGroup(group, "a test")
-    try:
-        found = rows(frame)
-        return found, len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
-    finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes the property away
-
-
-def rows(frame: DataFrame) -> list[str]:
-    """The rows as text, in which NaN equals itself and the zeros differ."""
-    return sorted(str(tuple(row)) for row in frame.collect())
-
-
-def ask(spark: SparkSession, name: str, condition: str, columns: str = "*") -> list[str]:
-    """Answer a query that the driver reads, after seeing that tasks answer it alike."""
-    frame = spark.sql(f"SELECT {columns} FROM {name} WHERE {condition}")
-    assert on_driver(frame), condition
-    found, jobs = collected(spark, frame)
-    assert jobs == 0, condition
-    tasks = spark.sql(f"SELECT {columns} FROM {name} {OFF} WHERE {condition}")
-    assert not on_driver(tasks)
-    assert found == rows(tasks), condition
-    assert frame.schema == tasks.schema
-    return found
-
-
-def left_to_tasks(spark: SparkSession, name: str, condition: str, columns: str = "*") -> list[str]:
-    """Answer a query that the driver does not read."""
-    frame = spark.sql(f"SELECT {columns} FROM {name} WHERE {condition}")
-    assert not on_driver(frame), condition
-    found = rows(frame)
-    assert found == rows(spark.sql(f"SELECT {columns} FROM {name} {OFF} WHERE {condition}"))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +130,9 @@ def test_aggregates_and_unions(spark: SparkSession, numbers: str) -> None:
 
 
 @pytest.mark.parametrize("threshold", ["-1", "10mb"])
-def test_joins(spark: SparkSession, numbers: str, table: Named, threshold: str) -> None:
+def test_a_join_reads_single_rows_on_either_side(
+    spark: SparkSession, numbers: str, table: Named, threshold: str
+) -> None:
     """With the rows on either side, or both, whether Spark broadcasts them or not."""
     other = table("other")
     spark.sql(f"CREATE TABLE {other} AS SELECT id AS k, n AS m FROM {numbers} WHERE id % 2 = 1")
@@ -218,7 +169,7 @@ def test_joins_by_buckets_move_no_rows(spark: SparkSession, table: Named) -> Non
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
-def test_the_size(spark: SparkSession, numbers: str) -> None:
+def test_the_driver_reads_up_to_a_size(spark: SparkSession, numbers: str) -> None:
     for size, expected in (("0", False), ("10 b", False), ("1 mb", True)):
         frame = spark.sql(f"SELECT * FROM {numbers} WITH (`{SIZE}` = '{size}') WHERE id = 17")
         assert on_driver(frame) is expected, size
@@ -257,7 +208,7 @@ def test_many_files_are_left_to_tasks(spark: SparkSession, table: Named) -> None
     assert len(ask(spark, name, "id IN (3, 13)")) == 2
 
 
-def test_partitions(spark: SparkSession, table: Named) -> None:
+def test_single_rows_of_partitions_are_found(spark: SparkSession, table: Named) -> None:
     name = table("p")
     spark.sql(f"CREATE TABLE {name} (id INT, day DATE, part STRING) PARTITIONED BY (day, part)")
     spark.sql(f"INSERT INTO {name} SELECT id, DATE '2024-02-29', 'a/b' FROM range(5)")
@@ -329,117 +280,3 @@ def test_columns_of_files(spark: SparkSession, numbers: str) -> None:
     (found,) = ask(spark, numbers, "id = 17", columns)
     assert found.endswith(", 7, '', 0)")
     assert len(ask(spark, numbers, "id IN (7, 17) AND _ROW_INDEX = 7", "id")) == 2
-
-
-VALUES: dict[str, tuple[str, list[str]]] = {
-    "TINYINT": ("-5Y", ["-5Y", "5Y"]),
-    "INT": ("-5", ["-5", "5"]),
-    "FLOAT": ("1.5F", ["1.5F", "CAST('NaN' AS FLOAT)", "-0.0F", "0.0F"]),
-    "DOUBLE": ("1.5D", ["1.5D", "CAST('NaN' AS DOUBLE)", "CAST('-Infinity' AS DOUBLE)", "-0.0D", "0.0D"]),
-    "DECIMAL(10,2)": ("1.50", ["1.50", "-99999999.99"]),
-    "DECIMAL(38,10)": ("12345678901234567890.5", ["12345678901234567890.5", "-1"]),
-    "STRING": ("'ß–é'", ["'ß–é'", "''", "'A'", "'a'", "'東京'"]),
-    "BINARY": ("X'00FF'", ["X'00FF'", "X''", "X'7F'"]),
-    "DATE": ("DATE '1582-10-04'", ["DATE '1582-10-04'", "DATE '2024-02-29'"]),
-    "TIMESTAMP": ("TIMESTAMP '1900-01-01 00:00:00.000001'", ["TIMESTAMP '1900-01-01 00:00:00.000001'"]),
-    "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ '2024-03-31 02:30:00'", ["TIMESTAMP_NTZ '2024-03-31 02:30:00'"]),
-}
-
-
-# Types that are much like another one here: the long lane has them.
-LIKE_OTHERS = {"TINYINT", "FLOAT", "DECIMAL(10,2)", "TIMESTAMP_NTZ"}
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.long] if kind in LIKE_OTHERS else []) for kind in VALUES]
-)
-def test_single_values_of_every_type(spark: SparkSession, table: Named, kind: str) -> None:
-    name = table("v")
-    first, values = VALUES[kind]
-    spark.sql(f"CREATE TABLE {name} (v {kind}, w {kind}, i INT)")
-    listed = ", ".join(f"({value}, {first}, {i})" for i, value in enumerate([*values, "NULL"]))
-    spark.sql(f"INSERT INTO {name} SELECT * FROM VALUES {listed}")
-    for value in values:
-        assert ask(spark, name, f"v = {value}"), value
-        for operator in ("<", "<=", ">", ">=", "<>"):
-            ask(spark, name, f"v {operator} {value} AND i IN (0, 1, 2, 3, 4, 5)")
-    assert len(ask(spark, name, "v IS NULL AND i <=> %d" % len(values))) == 1  # noqa: UP031 - braces are SQL's
-    ask(spark, name, f"v IN ({', '.join(values)})")
-    ask(spark, name, f"v = {first} AND v = w", "w, i")
-
-
-def test_nan_and_zeros(spark: SparkSession, table: Named) -> None:
-    name = table("z")
-    spark.sql(f"CREATE TABLE {name} (d DOUBLE)")
-    spark.sql(f"INSERT INTO {name} VALUES (0.0D), (-0.0D), (double('NaN')), (1D), (NULL)")
-    assert len(ask(spark, name, "d = 0D")) == 2
-    assert len(ask(spark, name, "d = -0D")) == 2
-    assert ask(spark, name, "d = double('NaN')") == ["(nan,)"]
-    assert len(ask(spark, name, "d IN (double('NaN'), 1D) AND d > 0D")) == 2
-
-
-def test_text_of_other_kinds(spark: SparkSession, table: Named) -> None:
-    name = table("t")
-    spark.sql(f"CREATE TABLE {name} (c CHAR(5), v VARCHAR(5), s STRING)")
-    spark.sql(f"INSERT INTO {name} VALUES ('ab', 'ab', 'ab'), ('AB', 'AB', 'AB')")
-    assert len(left_to_tasks(spark, name, "c = 'ab'")) == 1
-    assert ask(spark, name, "v = 'ab'", "v, s") == ["('ab', 'ab')"]
-    assert ask(spark, name, "v = 'ab '", "v, s") == []
-    query = f"SELECT s FROM {name} {{}} WHERE s COLLATE UTF8_LCASE = 'ab'"
-    assert len(rows(spark.sql(query.format("")))) == 2
-    assert rows(spark.sql(query.format(""))) == rows(spark.sql(query.format(OFF)))
-
-
-@pytest.fixture(scope="module")
-def people(spark: SparkSession, shared_table: Named) -> str:
-    """`<database>.people`, with an encrypted column that others see the digest of."""
-    name = shared_table("people")
-    properties = "'orc.encrypt' = 'pii:ssn', 'orc.mask' = 'sha256:ssn'"
-    spark.sql(f"CREATE TABLE {name} (id INT, ssn STRING) TBLPROPERTIES ({properties})")
-    spark.sql(f"INSERT INTO {name} SELECT id, concat('ssn-', id) FROM range(20)")
-    return name
-
-
-def test_encrypted_columns(spark: SparkSession, people: str) -> None:
-    assert ask(spark, people, "ssn = 'ssn-7'") == ["(7, 'ssn-7')"]
-    assert ask(spark, people, "id = 7", "ssn") == ["('ssn-7',)"]
-    assert "SecretKey" not in plan(spark.sql(f"SELECT * FROM {people} WHERE id = 7"))
-    assert "ssn-7" not in plan(spark.sql(f"SELECT * FROM {people} WHERE id = 7"))
-
-
-@pytest.mark.filterwarnings("ignore::lockgate.errors.MaskedDataWarning")
-def test_masks_without_the_key(spark: SparkSession, lake_folder: Path, people: str) -> None:
-    lockgate.connect(str(lake_folder / "warehouse"), spark=spark, catalog="blind_points")
-    name = people.replace("lake.", "blind_points.", 1)
-    (mask,) = (row[0] for row in spark.sql("SELECT upper(sha2('ssn-7', 256))").collect())
-    assert ask(spark, name, "id = 7") == [f"(7, '{mask}')"]
-    assert ask(spark, name, f"ssn = '{mask}'", "id") == ["(7,)"]
-    assert ask(spark, name, "ssn = 'ssn-7'") == []
-    with pytest.warns(MaskedDataWarning, match="ssn"):
-        spark.sql(f"SELECT ssn FROM {name} WHERE id = 7").collect()
-    before = rows(spark.table(people))
-    masked = spark.table(name).where("id = 7").cache()
-    try:
-        assert rows(masked) == [f"(7, '{mask}')"]
-        for source in (masked, spark.table(name).where("id = 7")):
-            with pytest.raises(PySparkException, match="pii"):
-                source.writeTo(name).append()
-    finally:
-        masked.unpersist()
-    assert rows(spark.table(people)) == before
-
-
-def test_errors_are_those_of_tasks(spark: SparkSession, lake: Lake, people: str) -> None:
-    location = lake.catalog.load_table(people.removeprefix("lake.")).location
-    for path in Path(location).rglob("*.orc"):
-        whole = path.read_bytes()
-        path.write_bytes(bytes(255 - byte for byte in whole[:300]) + whole[300:])
-    messages: list[Any] = []
-    for options in ("", OFF):
-        frame = spark.sql(f"SELECT * FROM {people} {options} WHERE id = 7")
-        assert not on_driver(frame)
-        with pytest.raises(PySparkException) as raised:
-            frame.collect()
-        messages.append(str(raised.value))
-    assert messages[0] == messages[1]

@@ -162,7 +162,9 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("statement", "message"), ERRORS)
-def test_errors(spark: SparkSession, echo: Echo, statement: str, message: str) -> None:
+def test_errors_of_procedures_show_no_stack_traces(
+    spark: SparkSession, echo: Echo, statement: str, message: str
+) -> None:
     with pytest.raises(AnalysisException, match=message) as raised:
         spark.sql(statement).collect()
     text = str(raised.value)

@@ -85,7 +85,7 @@ def test_filters_on_rows_prevent_it(spark: SparkSession, days: str) -> None:
     assert query.collect()[0][0] == 54
 
 
-def test_explanations(spark: SparkSession, days: str, lake: Lake) -> None:
+def test_explain_shows_which_aggregates_metadata_answers(spark: SparkSession, days: str, lake: Lake) -> None:
     text = spark.sql(f"EXPLAIN SELECT count(*), max(id) FROM {days}").collect()[0][0]
     assert "aggregates=[COUNT(*), MAX(id)] answered from metadata" in text
     (report,) = lake.explain_pushdown(f"SELECT max(id) FROM {days} WHERE day = DATE '2024-01-01'")
@@ -97,7 +97,7 @@ def test_explanations(spark: SparkSession, days: str, lake: Lake) -> None:
     assert "are all that is answered" in report.aggregates[0][1]
 
 
-def test_metrics(spark: SparkSession, days: str) -> None:
+def test_an_aggregate_from_metadata_reads_no_files(spark: SparkSession, days: str) -> None:
     frame = spark.sql(f"SELECT count(*) FROM {days} WHERE day > DATE '2024-01-01'")
     frame.collect()
     leaf: Any = frame._jdf.queryExecution().executedPlan().collectLeaves().head()

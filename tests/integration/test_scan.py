@@ -52,7 +52,7 @@ def test_a_guaranteed_filter_is_not_evaluated_again(spark: SparkSession, parts: 
     assert " Filter " in plan(spark.sql(f"SELECT id FROM {parts} WHERE id < 3"))
 
 
-def test_limit(spark: SparkSession, parts: str, lake: Lake) -> None:
+def test_a_limit_reads_as_few_files_as_it_can(spark: SparkSession, parts: str, lake: Lake) -> None:
     query = f"SELECT * FROM {parts} LIMIT 5"
     assert len(spark.sql(query).collect()) == 5
     report = lake.explain_pushdown(query)[0]

@@ -33,7 +33,7 @@ def leaf(frame: DataFrame) -> Any:
     return plan.collectLeaves().head()
 
 
-def test_metrics(spark: SparkSession, parts: str) -> None:
+def test_a_scan_counts_skipped_and_read_files(spark: SparkSession, parts: str) -> None:
     frame = spark.table(parts).where("day = 1 AND id > 11")
     assert [tuple(row) for row in frame.collect()] == [(12, 1)]
     metrics = leaf(frame).metrics()

@@ -67,7 +67,7 @@ def test_a_deletion_of_a_row_without_age(lake: Lake) -> None:
     assert state(lake, name) == [(2, "b")]
 
 
-def test_merge(lake: Lake) -> None:
+def test_a_merge_keeps_the_row_with_the_newest_sequence_field(lake: Lake) -> None:
     name = create(lake.spark, "at BIGINT NOT NULL")
     lake.spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 5), (2, 'b', 5), (3, 'c', 5)")
     merge = (

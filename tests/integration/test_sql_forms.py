@@ -95,7 +95,7 @@ def test_branches_in_sql(lake: Lake, spark: SparkSession, events: str) -> None:
 # --- defaults ------------------------------------------------------------------------------------
 
 
-def test_defaults(lake: Lake, spark: SparkSession, table: Named) -> None:
+def test_defaults_fill_columns_that_are_left_out(lake: Lake, spark: SparkSession, table: Named) -> None:
     name = table("defaults")
     spark.sql(
         f"CREATE TABLE {name} (id INT, s STRING DEFAULT 'it''s', d DATE DEFAULT DATE'2024-02-03', n INT, "

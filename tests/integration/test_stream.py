@@ -96,7 +96,7 @@ def test_columns_in_another_order(
     assert sorted(map(tuple, spark.table(name).collect())) == [(0, "t0"), (1, "t1"), (2, "t2")]
 
 
-def test_upserts(
+def test_a_stream_upserts_rows_by_key(
     spark: SparkSession, table: Named, source: Callable[[int, int], DataFrame], tmp_path: Path
 ) -> None:
     name = table("t")

@@ -48,7 +48,7 @@ def parts(spark: SparkSession, table: Named) -> str:
 # --- tables without a key ------------------------------------------------------------------------
 
 
-def test_append(spark: SparkSession, table: Named) -> None:
+def test_inserts_and_data_frames_append_rows(spark: SparkSession, table: Named) -> None:
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, s STRING)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, NULL)")
@@ -69,7 +69,7 @@ def test_an_empty_append_makes_no_snapshot(
     assert spark.table(table("t")).count() == 0
 
 
-def test_overwrite(spark: SparkSession, parts: str) -> None:
+def test_overwrite_and_truncate_replace_all_rows(spark: SparkSession, parts: str) -> None:
     spark.sql(f"INSERT OVERWRITE {parts} VALUES (9, 'w')")
     assert rows(spark, f"SELECT * FROM {parts}") == [(9, "w")]
     spark.sql(f"TRUNCATE TABLE {parts}")
@@ -125,7 +125,7 @@ def test_special_partition_values(spark: SparkSession, table: Named) -> None:
 # --- tables with a key ---------------------------------------------------------------------------
 
 
-def test_upsert(spark: SparkSession, keyed: str) -> None:
+def test_inserts_into_a_key_table_replace_rows_of_a_key(spark: SparkSession, keyed: str) -> None:
     spark.sql(f"INSERT INTO {keyed} VALUES (2, 'B', 21), (6, 'f', 60)")
     spark.sql(f"INSERT INTO {keyed} VALUES (2, 'BB', 22)")
     assert rows(spark, f"SELECT * FROM {keyed}") == [
@@ -151,7 +151,7 @@ def test_many_upserts_in_one_job(spark: SparkSession, table: Named) -> None:
     assert tuple(found) == (5000, sum(i if i % 2 else -i for i in range(5000)), 5000, -4998)
 
 
-def test_delete(spark: SparkSession, keyed: str) -> None:
+def test_deleted_keys_are_gone_and_may_come_back(spark: SparkSession, keyed: str) -> None:
     spark.sql(f"DELETE FROM {keyed} WHERE id = 1 OR name = 'c'")
     assert rows(spark, f"SELECT id FROM {keyed}") == [(2,), (4,), (5,)]
     spark.sql(f"DELETE FROM {keyed} WHERE id IN (SELECT id FROM {keyed} WHERE n > 45)")
@@ -162,7 +162,7 @@ def test_delete(spark: SparkSession, keyed: str) -> None:
     assert rows(spark, f"SELECT id FROM {keyed}") == []
 
 
-def test_update(spark: SparkSession, keyed: str) -> None:
+def test_an_update_changes_all_but_the_primary_key(spark: SparkSession, keyed: str) -> None:
     spark.sql(f"UPDATE {keyed} SET name = upper(name), n = n + 1 WHERE id >= 4")
     assert rows(spark, f"SELECT * FROM {keyed} WHERE id >= 3") == [(3, "c", 30), (4, "D", 41), (5, "E", 51)]
     with pytest.raises(PySparkException, match="primary key"):
@@ -170,7 +170,7 @@ def test_update(spark: SparkSession, keyed: str) -> None:
     assert rows(spark, f"SELECT id FROM {keyed}") == [(1,), (2,), (3,), (4,), (5,)]
 
 
-def test_merge(spark: SparkSession, keyed: str) -> None:
+def test_a_merge_deletes_updates_and_inserts_by_key(spark: SparkSession, keyed: str) -> None:
     spark.sql(
         "SELECT 1 AS id, 'A' AS name UNION ALL SELECT 2, NULL UNION ALL SELECT 7, 'g'"
     ).createOrReplaceTempView("changes")

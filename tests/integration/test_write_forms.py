@@ -68,7 +68,9 @@ KINDS = ["append", "buckets", "key", "key parts"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_append(spark: SparkSession, target: Callable[[str], str], load: Load, kind: str) -> None:
+def test_append_of_a_data_frame_keeps_rows(
+    spark: SparkSession, target: Callable[[str], str], load: Load, kind: str
+) -> None:
     name = target(kind)
     spark.sql("SELECT 'z' AS p, 3 AS id").writeTo(name).append()
     kept = BEFORE[:2] if kind == "key" else BEFORE
@@ -76,7 +78,9 @@ def test_append(spark: SparkSession, target: Callable[[str], str], load: Load, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_overwrite(spark: SparkSession, target: Callable[[str], str], load: Load, kind: str) -> None:
+def test_overwrite_of_a_data_frame_replaces_rows(
+    spark: SparkSession, target: Callable[[str], str], load: Load, kind: str
+) -> None:
     name = target(kind)
     spark.sql("SELECT 9 AS id, 'x' AS p").writeTo(name).overwrite(f.lit(True))
     check(spark, load("t"), [(9, "x")], "APPEND", "OVERWRITE")

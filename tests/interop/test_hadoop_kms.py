@@ -5,21 +5,19 @@ Needs mvn and Java; the jars come by Maven the first time.
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pytest
+from kms_stand_in import stand_in
 
 from lockgate.errors import (
     AlreadyExistsError,
@@ -46,7 +44,6 @@ pytestmark = pytest.mark.interop
 
 VERSION = "3.4.1"
 MAIN = "org.apache.hadoop.crypto.key.kms.server.KMSWebServer"
-STAND_IN = Path(__file__).parents[1] / "fixtures" / "hadoop_kms.py"
 PASSWORD = "correct-horse"
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lockgate</groupId><artifactId>kms-for-tests</artifactId><version>1</version><dependencies><dependency>
@@ -102,28 +99,16 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lib"
 
 
-@pytest.fixture(scope="session")
-def stand_in() -> ModuleType:
-    """The module that makes certificates."""
-    spec = importlib.util.spec_from_file_location("lockgate_hadoop_kms_certificates", STAND_IN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session", params=["http", "https"])
 def real_kms(
-    request: pytest.FixtureRequest, jars: Path, stand_in: ModuleType, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, jars: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealKms]:
     """A KMS with the keys pii (128 bits, two versions) and fin (256 bits), made by its own interface."""
     folder = tmp_path_factory.mktemp(f"kms-{request.param}")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ca = _configure(folder, port, stand_in if request.param == "https" else None)
+    ca = _configure(folder, port, stand_in() if request.param == "https" else None)
     command = ["java", "-Xmx200m", "--add-opens", "java.base/java.lang=ALL-UNNAMED"]
     command += [
         "-Dlog4j.configuration=log4j.properties",

@@ -256,7 +256,7 @@ def test_tags_and_time_travel(sparks: Sparks) -> None:
 
 
 @pytest.mark.parametrize("create", [KEYED, APPENDED])
-def test_branches(sparks: Sparks, create: str) -> None:
+def test_branches_of_either_are_read_and_written_by_both(sparks: Sparks, create: str) -> None:
     sparks.here(create, "INSERT INTO {t} VALUES (1, 'main', 1)")
     sparks.call_here("create_tag", tag="start", snapshot=1)
     sparks.call_here("create_branch", branch="made_here", tag="start")

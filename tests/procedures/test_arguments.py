@@ -36,7 +36,7 @@ MONDAY = datetime.date(2026, 3, 2)
         ("lookup.cache-dir=a=b", {"lookup.cache-dir": "a=b"}),
     ],
 )
-def test_options(text: str | None, options: dict[str, str]) -> None:
+def test_options_are_parsed(text: str | None, options: dict[str, str]) -> None:
     assert parse_options(text) == options
 
 
@@ -65,7 +65,7 @@ def test_bad_options(text: str, error: type[Exception]) -> None:
         ("hour=1", (MONDAY, None), False),
     ],
 )
-def test_partitions(text: str | None, partition: tuple[Any, ...], chosen: bool) -> None:
+def test_partitions_are_chosen_by_text(text: str | None, partition: tuple[Any, ...], chosen: bool) -> None:
     assert parse_partitions(text, SCHEMA)(partition) is chosen
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from compact_table import SCHEMA, content, live, make, rows
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from lockgate.errors import (
     OptionError,
     TableNotFoundError,
 )
-from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
+from lockgate.framework.store import Catalog, CommitKind, Schema
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.procedures.builtin.compact.compaction import rewrite
@@ -29,30 +30,6 @@ from lockgate.procedures.builtin.compact.compaction import rewrite
 pytestmark = pytest.mark.usefixtures("without_lineage")
 
 Run = Callable[..., ProcedureResult]
-
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.string())])
-
-
-def make(catalog: Catalog, **options: Any) -> Table:
-    """Make `db.t`; `options` are keyword arguments of the schema, or options with `_` for `-`."""
-    known = {name: options.pop(name) for name in ("primary_keys", "partition_keys") if name in options}
-    texts = {name.replace("__", ".").replace("_", "-"): str(value) for name, value in options.items()}
-    return catalog.create_table("db.t", Schema.from_arrow(SCHEMA, options=texts, **known))
-
-
-def rows(first: int, last: int, *, name: str = "n", day: str = "mon") -> pa.Table:
-    ids = list(range(first, last))
-    return pa.table(
-        {"id": ids, "name": [f"{name}{each}" for each in ids], "day": [day] * len(ids)}, schema=SCHEMA
-    )
-
-
-def content(table: Table) -> list[dict[str, Any]]:
-    return sorted(table.read(strict=True).to_pylist(), key=lambda row: (row["id"], row["name"], row["day"]))
-
-
-def live(table: Table) -> list[ManifestEntry]:
-    return table.manifests.live_files(table.latest_snapshot())
 
 
 def test_append_table_gets_one_file(catalog: Catalog, run: Run) -> None:
@@ -197,7 +174,7 @@ def test_minor_waits_for_five_runs(catalog: Catalog, run: Run) -> None:
     assert run("compact", table="db.a", compact_strategy="minor")["files_rewritten"] == 5
 
 
-def test_partitions(catalog: Catalog, run: Run) -> None:
+def test_chosen_partitions_are_compacted(catalog: Catalog, run: Run) -> None:
     table = make(catalog, partition_keys=["day"])
     for day in ("mon", "tue", "wed"):
         table.append(rows(0, 3, day=day))

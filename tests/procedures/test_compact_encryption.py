@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from compact_table import content, live, make, rows
 from untagged import without_tags
 
 from lockgate.errors import (
@@ -17,7 +17,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import add_key_version, create_key_file
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
-from lockgate.framework.store import Catalog, ManifestEntry, Schema, Table
+from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.procedures import ProcedureResult
 
@@ -25,31 +25,6 @@ pytestmark = pytest.mark.usefixtures("without_lineage")
 
 
 Run = Callable[..., ProcedureResult]
-
-
-SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.string())])
-
-
-def make(catalog: Catalog, **options: Any) -> Table:
-    """Make `db.t`; `options` are keyword arguments of the schema, or options with `_` for `-`."""
-    known = {name: options.pop(name) for name in ("primary_keys", "partition_keys") if name in options}
-    texts = {name.replace("__", ".").replace("_", "-"): str(value) for name, value in options.items()}
-    return catalog.create_table("db.t", Schema.from_arrow(SCHEMA, options=texts, **known))
-
-
-def rows(first: int, last: int, *, name: str = "n", day: str = "mon") -> pa.Table:
-    ids = list(range(first, last))
-    return pa.table(
-        {"id": ids, "name": [f"{name}{each}" for each in ids], "day": [day] * len(ids)}, schema=SCHEMA
-    )
-
-
-def content(table: Table) -> list[dict[str, Any]]:
-    return sorted(table.read(strict=True).to_pylist(), key=lambda row: (row["id"], row["name"], row["day"]))
-
-
-def live(table: Table) -> list[ManifestEntry]:
-    return table.manifests.live_files(table.latest_snapshot())
 
 
 @pytest.mark.parametrize("key", [{}, {"primary_keys": ["id"], "bucket": 2}])

@@ -88,7 +88,7 @@ def test_arguments_by_position_name_and_alias(positional: tuple[Any, ...], named
     assert str(result).split() == ["text", "how_often", "a", "2"]
 
 
-def test_defaults() -> None:
+def test_arguments_left_out_have_defaults() -> None:
     assert list(call(CONTEXT, "echo_back", "a")) == [("a", 1)]
     assert len(call(CONTEXT, "echo_back", "a", dry_run=True)) == 0
 
@@ -118,7 +118,7 @@ def test_wrong_declaration() -> None:
         find("wrong")
 
 
-def test_signature() -> None:
+def test_a_signature_shows_types_and_defaults() -> None:
     assert signature(find("echo_back")) == (
         "echo_back(text STRING, how_often INT DEFAULT 1, dry_run BOOLEAN DEFAULT false)"
     )

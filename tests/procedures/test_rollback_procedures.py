@@ -28,7 +28,7 @@ def table(catalog: Catalog) -> Table:
 
 
 @pytest.mark.parametrize("target", [{"version": "2"}, {"version": "two"}, {"snapshot": 2}, {"tag": "two"}])
-def test_rollback(
+def test_a_rollback_removes_later_snapshots_and_their_files(
     table: Table, run: Run, keyless: Catalog, digest: Callable[[str], str], target: dict[str, object]
 ) -> None:
     state = digest(table.location)

@@ -36,7 +36,7 @@ def names(table: Table) -> list[str]:
     return [tag.name for tag in table.tags()]
 
 
-def test_create(table: Table, run: Run, digest: Callable[[str], str]) -> None:
+def test_create_tag_names_a_snapshot(table: Table, run: Run, digest: Callable[[str], str]) -> None:
     state = digest(table.location)
     planned = run("create_tag", "db.t", "a", 2, dry_run=True)
     assert digest(table.location) == state

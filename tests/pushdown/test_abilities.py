@@ -52,7 +52,7 @@ def test_a_filter_in_neither_list_is_an_error() -> None:
         FilterPushDown((Accepted(0, AlwaysTrue(), False),), ())
 
 
-def test_report() -> None:
+def test_a_report_shows_each_step() -> None:
     everything = Count.of([("p", 0, 10, 2048), ("q", 0, 5, 100), ("q", 1, 5, 100)])
     assert everything == Count(2, 3, 3, 20, 2248)
     some = Count.of([("p", 0, 10, 2048)])

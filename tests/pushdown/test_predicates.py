@@ -83,7 +83,7 @@ def test_a_predicate_in_an_if_is_refused() -> None:
         (And(()), "TRUE"),
     ],
 )
-def test_describe(predicate: Comparison, text: str) -> None:
+def test_a_predicate_is_described_in_sql(predicate: Comparison, text: str) -> None:
     assert describe(predicate) == text
 
 

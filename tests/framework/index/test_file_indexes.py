@@ -222,7 +222,7 @@ def test_a_cut_index_is_named_as_damage(catalog: Catalog) -> None:
     assert len(ids(table)) == 30, "without a filter nobody asks"
 
 
-def test_rewrite(catalog: Catalog) -> None:
+def test_a_rewrite_gives_old_files_their_indexes(catalog: Catalog) -> None:
     table = make(catalog, {})
     fill(table, 3)
     call = RewriteFileIndex()

@@ -107,7 +107,7 @@ def test_of_many_creators_exactly_one_wins(tmp_path: Path) -> None:
     assert [info.name for info in files.list(str(tmp_path))] == ["prize"]
 
 
-def test_addresses(tmp_path: Path) -> None:
+def test_addresses_of_local_files_are_read_and_written(tmp_path: Path) -> None:
     plain = resolve(str(tmp_path))[1]
     assert plain == str(tmp_path)
     assert resolve(f"file://{tmp_path}")[1] == plain

@@ -24,7 +24,7 @@ from lockgate.framework.store import Catalog, Schema
         ("hdfs:///a", ("default", 0), "/a", "hdfs:///a"),
     ],
 )
-def test_addresses(
+def test_an_address_and_options_make_a_client(
     monkeypatch: pytest.MonkeyPatch, address: str, asked: tuple[str, int], path: str, uri: str
 ) -> None:
     made: list[Any] = []

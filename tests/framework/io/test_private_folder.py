@@ -217,7 +217,7 @@ def test_a_file_is_made_closed_to_others(base: Path, as_me: None) -> None:
     assert stat.S_IMODE((base / "f").stat().st_mode) == 0o600
 
 
-def test_sockets(base: Path) -> None:
+def test_a_private_socket_is_no_link_and_no_file(base: Path) -> None:
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(base / "s"))
     (base / "l").symlink_to("s")

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from kms_stand_in import stand_in
 
-STAND_IN = Path(__file__).parents[2] / "fixtures" / "hadoop_kms.py"
 _MADE: dict[str, Any] = {}
 
 
 @pytest.fixture(scope="session")
 def hadoop_kms() -> ModuleType:
     """The module with the stand-in for a Hadoop KMS."""
-    spec = importlib.util.spec_from_file_location("lockgate_hadoop_kms_stand_in", STAND_IN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Its dataclasses look their module up by name.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return stand_in()
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_an_absent_key_file_is_not_a_missing_key(tmp_path: Path) -> None:
         KeyFileProvider(tmp_path / "none.json")
 
 
-def test_specs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_specification_makes_its_provider(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for spec in (f"file:{path}", f"file://{path}", str(path), path):
         provider = provider_from(spec)
         assert isinstance(provider, KeyFileProvider)

@@ -48,13 +48,13 @@ def people(tmp_path: Path) -> Table:
     return table
 
 
-def test_principal(example: Callable[[str], None]) -> None:
+def test_the_example_gives_a_user_groups(example: Callable[[str], None]) -> None:
     example("lockgate_principal")
     assert plugins().principal(Caller("ada")) == Principal("ada", groups=frozenset({"hr"}))
     assert plugins().principal(Caller("bob")) == Principal("bob")
 
 
-def test_authorize(example: Callable[[str], None], people: Table) -> None:
+def test_the_example_masks_and_denies(example: Callable[[str], None], people: Table) -> None:
     example("lockgate_authorize")
     with acting_as(Principal("ada", groups=frozenset({"hr"}))):
         assert people.read().to_pylist() == [{"name": "Ada", "salary": 7}]
@@ -65,7 +65,9 @@ def test_authorize(example: Callable[[str], None], people: Table) -> None:
             people.append(pa.table({"name": ["Eve"], "salary": [9]}))
 
 
-def test_event(example: Callable[[str], None], people: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_example_sees_commits(
+    example: Callable[[str], None], people: Table, caplog: pytest.LogCaptureFixture
+) -> None:
     assert plugins().events.flush()
     example("lockgate_event")
     with caplog.at_level(logging.INFO, "warehouse"):

@@ -23,7 +23,7 @@ MakeTable = Callable[..., Table]
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64())]))
 
 
-def test_databases(tmp_path: Path) -> None:
+def test_namespaces_are_made_once_and_listed_in_order(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "not yet")
     assert catalog.list_namespaces() == []
     catalog.create_namespace("b")

@@ -54,14 +54,14 @@ def test_within_a_write(catalog: Catalog) -> None:
     assert entry.file.row_count == 3
 
 
-def test_descending(catalog: Catalog) -> None:
+def test_in_descending_order_the_smallest_value_is_the_newest(catalog: Catalog) -> None:
     table = create(catalog, **{"sequence.field.sort-order": "descending"})
     table.append(make_rows((1, "new", 5), (1, "old", 6), (2, "null", None), (3, "x", 3)))
     table.append(make_rows((1, "old", 7), (2, "value", 100), (3, "y", None)))
     assert state(table) == {1: "new", 2: "value", 3: "x"}
 
 
-def test_deleting(catalog: Catalog) -> None:
+def test_a_delete_keeps_rows_with_a_newer_sequence_field(catalog: Catalog) -> None:
     table = create(catalog)
     table.append(make_rows((1, "a", 5), (2, "b", 6), (3, "c", None), (4, "d", 1)))
     table.delete(pa.table({"id": [1, 3, 99]}))

@@ -114,7 +114,7 @@ def test_nothing_is_refreshed_in_a_period_of_the_blacklist(world: World) -> None
     assert lookup.status().target_snapshot == 2
 
 
-def test_periods() -> None:
+def test_periods_without_refreshes_cover_their_hours() -> None:
     periods = parse_periods("2026-01-31 22:00->2026-02-01 02:00, 2026-03-01 00:00->2026-03-01 00:30,")
     assert [covers(periods, datetime(2026, 1, 31, hour)) for hour in (21, 22, 23)] == [False, True, True]
     assert not covers(periods, datetime(2026, 2, 1, 2))

@@ -130,7 +130,7 @@ def test_no_matching_row_is_left_out(case: tuple[ValueKind, pa.Array, Predicate]
         (col("c") == None, []),  # noqa: E711 - a predicate, not a question about None
     ],
 )
-def test_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:
+def test_an_index_answers_with_matching_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:
     column = pa.array([1.5, 0.0, -0.0, NAN, None, 1.5])
     data = write_index(name, ValueKind.DOUBLE, column)
     answer = matching_rows(predicate, {("c",): IndexedColumn(ValueKind.DOUBLE, column.type, {name: data})}, 6)
@@ -148,7 +148,7 @@ def test_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:
         (col("c") < -2, [5]),
     ],
 )
-def test_ranges(predicate: Predicate, rows: list[int]) -> None:
+def test_a_range_bitmap_orders_floating_point_values(predicate: Predicate, rows: list[int]) -> None:
     column = pa.array([1.5, 0.0, -0.0, NAN, None, -2.5])
     data = write_index(RANGE_BITMAP, ValueKind.DOUBLE, column)
     indexed = IndexedColumn(ValueKind.DOUBLE, column.type, {RANGE_BITMAP: data})
@@ -170,7 +170,7 @@ def test_indexes_of_other_kinds_say_nothing() -> None:
 
 @settings(max_examples=examples(40))
 @given(st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), st.none() | st.binary())))
-def test_container(indexes: dict[str, dict[str, bytes | None]]) -> None:
+def test_a_container_is_read_as_it_was_written(indexes: dict[str, dict[str, bytes | None]]) -> None:
     assert read_container(write_container(indexes), "f.index") == indexes
 
 
@@ -198,7 +198,7 @@ def test_an_index_of_another_file_is_damage() -> None:
         matching_rows(col("c") == 1, columns, 3)
 
 
-def test_xxhash() -> None:
+def test_hashes_equal_known_answers() -> None:
     """Known answers of XXH64, seed 0, for each way through the last bytes."""
     known = {
         b"": 0xEF46DB3751D8E999,

@@ -173,7 +173,7 @@ def test_a_version_twice(envelope: EnvelopeKeyProvider) -> None:
 # --- specifications ---
 
 
-def test_specifications(root_file: Path, tmp_path: Path) -> None:
+def test_a_specification_of_an_envelope_is_read_back(root_file: Path, tmp_path: Path) -> None:
     for spec in (f"envelope:root@file:{root_file}", f"envelope:file:{root_file}", f"envelope:{root_file}"):
         made = provider_from(spec)
         assert isinstance(made, EnvelopeKeyProvider)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from kms_stand_in import PII, QUICK, provider
 
 from lockgate.errors import (
     AlreadyExistsError,
@@ -34,14 +35,6 @@ from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop.hadoop_kms_spec import parse_kms
 from lockgate.framework.keys.hadoop.http_client import Retries
 
-PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
-QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)
-
-
-def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options: Any) -> HadoopKmsKeyProvider:
-    return HadoopKmsKeyProvider(kms.spec(user, **options), retries=retries)
-
-
 # --- the specification ---
 
 
@@ -60,7 +53,7 @@ def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options:
         ),
     ],
 )
-def test_specifications(text: str, hosts: str, spec: str) -> None:
+def test_a_specification_of_a_kms_is_read_back(text: str, hosts: str, spec: str) -> None:
     parsed = parse_kms(text)
     assert parsed.address == hosts
     assert parsed.spec == spec

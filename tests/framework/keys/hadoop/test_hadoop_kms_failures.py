@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from kms_stand_in import PII, QUICK, provider
 
 from lockgate.errors import (
     KeyMissingError,
@@ -13,19 +14,8 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import (
     HadoopKmsKeyProvider,
-    KeyAlgorithm,
-    KeyMetadata,
 )
 from lockgate.framework.keys.hadoop.http_client import Host, HttpClient, Retries
-
-PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
-
-
-QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)
-
-
-def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options: Any) -> HadoopKmsKeyProvider:
-    return HadoopKmsKeyProvider(kms.spec(user, **options), retries=retries)
 
 
 @pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import random
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.orc
 import pytest
+from tagged_files import KEYS, flipped, opened, write
 
 from lockgate.errors import (
     InputError,
@@ -28,52 +26,17 @@ from lockgate.framework.orc import (
     encrypt_file,
     rekey,
     verify_file,
-    write_table,
 )
-from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
-from lockgate.framework.orc.format.tail import Tail, read_tail
-from lockgate.framework.orc.integrity.authenticate import authenticate
+from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.integrity.header import find_header
 from lockgate.framework.orc.integrity.mac import GRANULE, Mac
-from lockgate.framework.orc.integrity.source import VerifyingSource
 from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.integrity.tail_tag import seal
-from lockgate.framework.orc.sources.source import MemorySource, open_source
+from lockgate.framework.orc.sources.source import open_source
 from lockgate.framework.orc.write import assembled_file
-
-KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
-
-
-@pytest.fixture(scope="module")
-def large() -> bytes:
-    """Two stripes with streams of several granules, stored as they are."""
-    rng = random.Random(5)
-    rows = 200_000
-    table = pa.table(
-        {
-            "id": pa.array(range(rows), pa.int64()),
-            "name": [f"{rng.getrandbits(64):x}" for _ in range(rows)],
-            "x": [rng.random() for _ in range(rows)],
-            "y": [rng.random() for _ in range(rows)],
-        }
-    )
-    sink = io.BytesIO()
-    write_table(table, sink, encrypt="pii:name,x", keys=KEYS, compression="none", stripe_size=4 << 20)
-    return sink.getvalue()
-
-
-def write(table: pa.Table, **options: object) -> bytes:
-    sink = io.BytesIO()
-    write_table(table, sink, **{"encrypt": "pii:ssn", "keys": KEYS, **options})
-    return sink.getvalue()
-
-
-@pytest.fixture(scope="module")
-def small() -> bytes:
-    return write(pa.table({"id": range(10), "ssn": [str(i) for i in range(10)], "pay": range(10)}))
 
 
 def without_tags(data: bytes, keep: Callable[[proto.Message], None] = lambda _: None) -> bytes:
@@ -88,19 +51,6 @@ def without_tags(data: bytes, keep: Callable[[proto.Message], None] = lambda _: 
     postscript.footer_length = len(content)
     ending = postscript.SerializeToString()
     return data[: tail.footer_offset] + content + ending + bytes([len(ending)])
-
-
-def opened(data: bytes | VerifyingSource, keys: object = KEYS) -> tuple[VerifyingSource, Tail]:
-    source = open_source(data)
-    tail = read_tail(source)
-    checking, status = authenticate(source, tail, Variants(tail, keys))
-    assert status == "verified"
-    assert isinstance(checking, VerifyingSource)
-    return checking, tail
-
-
-def flipped(data: bytes, position: int) -> bytes:
-    return data[:position] + bytes([data[position] ^ 16]) + data[position + 1 :]
 
 
 # --- modes -----------------------------------------------------------------------------------------
@@ -323,109 +273,6 @@ def test_padding_is_no_part_of_a_stripe_but_must_be_zero(monkeypatch: pytest.Mon
                 source.read_at(start - 80, 90)
         with EncryptedOrcFile(changed, KEYS, integrity="require") as file:
             assert file.read().equals(table)
-
-
-# --- granules --------------------------------------------------------------------------------------
-
-
-def longest(source: VerifyingSource, tail: Tail, stripe: int, *, encrypted: bool) -> tuple[int, int]:
-    streams = read_stripe(source, tail, stripe).streams
-    return max(
-        ((each.offset, each.length) for each in streams if (each.variant is not None) is encrypted),
-        key=lambda found: found[1],
-    )
-
-
-def swap(data: bytes, one: int, other: int, length: int) -> bytes:
-    changed = bytearray(data)
-    changed[one : one + length] = data[other : other + length]
-    changed[other : other + length] = data[one : one + length]
-    return bytes(changed)
-
-
-def test_granules_that_change_places(large: bytes) -> None:
-    """Within a stream, between columns, and between stripes, at granule boundaries."""
-    source, tail = opened(large)
-    (a, first), (b, _) = (longest(source, tail, 0, encrypted=each) for each in (True, False))
-    c, _ = longest(source, tail, 1, encrypted=True)
-    assert first > 2 * GRANULE
-    for one, other in ((a, a + GRANULE), (a, b), (a, c), (a + GRANULE, b + GRANULE)):
-        report = verify_file(swap(large, one, other, GRANULE), KEYS)
-        assert [damage.start for damage in report.damage] == sorted([one, other])
-        assert all(damage.end - damage.start == GRANULE for damage in report.damage)
-        with (
-            EncryptedOrcFile(swap(large, one, other, GRANULE), KEYS, threads=1) as file,
-            pytest.raises(IntegrityError, match=f"bytes {min(one, other)} to"),
-        ):
-            file.read()
-
-
-def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
-    class Counting(MemorySource):
-        asked: list[tuple[int, int]]
-
-        def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-            self.asked = [each for each in ranges if each[1]]
-            return super().read_ranges(ranges)
-
-    counting = Counting(large, "<counting>")
-    source, tail = opened(counting)  # type: ignore[arg-type]  # a source that counts
-    start, length = longest(source, tail, 0, encrypted=True)
-    assert source.read_at(start + GRANULE + 10, 5) == large[start + GRANULE + 10 : start + GRANULE + 15]
-    assert counting.asked == [(start + GRANULE, GRANULE)]
-    source.read_ranges([(start + GRANULE - 1, 2), (start + 5, 1), (start + 2 * GRANULE + 1, 1)])
-    assert counting.asked == [(start, 2 * GRANULE), (start + 2 * GRANULE, GRANULE)]
-    source.read_at(start + length - 1, 1)
-    assert counting.asked == [(start + length // GRANULE * GRANULE, length % GRANULE)]
-    # Damage elsewhere in the stream is not seen, damage in the granule is.
-    changed, _ = opened(flipped(large, start + GRANULE + 77))
-    assert changed.read_at(start, 5) == large[start : start + 5]
-    with pytest.raises(IntegrityError, match="stream"):
-        changed.read_at(start + 2 * GRANULE - 1, 1)
-    with pytest.raises(IntegrityError):
-        changed.read_at(start + GRANULE - 1, 2)
-
-
-@pytest.mark.parametrize("how", ["memory", "file", "path"])
-def test_any_ranges_give_the_bytes_of_the_file(large: bytes, tmp_path: Path, how: str) -> None:
-    (tmp_path / "large.orc").write_bytes(large)
-    source, _ = opened({"memory": large, "file": io.BytesIO(large), "path": tmp_path / "large.orc"}[how])  # type: ignore[arg-type]  # sources of several types
-    rng = random.Random(3)
-    for _ in range(40):
-        ranges = []
-        for _ in range(rng.randint(1, 6)):
-            start = rng.choice([0, rng.randrange(len(large)), len(large) - rng.randint(0, 3000)])
-            ranges.append((start, min(rng.choice([0, 1, 3000, 10**6]), len(large) - start)))
-        assert [bytes(each) for each in source.read_ranges(ranges)] == [
-            large[start : start + length] for start, length in ranges
-        ]
-    assert source.read_at(0, len(large)) == large
-    source.close()
-
-
-def test_stripes_read_by_many_threads(large: bytes) -> None:
-    source, tail = opened(large)
-    places = [(stripe.offset + i * 1000, 500) for stripe in tail.footer.stripes for i in range(200)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda place: bytes(source.read_at(*place)), places))
-    assert found == [large[start : start + length] for start, length in places]
-
-
-def test_a_file_that_is_replaced_while_it_is_opened(small: bytes) -> None:
-    """Where every read is a request, the tail that was parsed must be the one that was checked."""
-
-    class Remote:
-        size = len(small)
-
-        def read_at(self, offset: int, length: int) -> bytes:
-            return small[offset : offset + length]
-
-    source = open_source(Remote())
-    tail = read_tail(source)
-    variants = Variants(tail, KEYS)
-    tail.footer.row_index_stride += 1
-    with pytest.raises(IntegrityError, match="changed while it was opened"):
-        authenticate(source, tail, variants)
 
 
 # --- whole files -----------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_doubles_keep_sign_and_power_of_ten() -> None:
     assert redacted([5.0, 0.0], pa.float64(), "Xx0") == [0.0, 0.0]
 
 
-def test_decimals() -> None:
+def test_redacted_decimals_keep_their_scale() -> None:
     assert redacted([Decimal("123.456")], pa.decimal128(10, 3), "Xx7") == [Decimal("777.777")]
     assert redacted([Decimal("0123456789123456789.01230")], pa.decimal128(38, 5), "Xx7") == [
         Decimal("777777777777777777.77770")

@@ -117,7 +117,9 @@ def test_masks_are_not_written_as_values(encrypted: bytes) -> None:
         write_table(table, io.BytesIO())
 
 
-def test_projection(encrypted: bytes, people: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_columns_are_read_in_the_order_asked_for(
+    encrypted: bytes, people: pa.Table, keys: MemoryKeyProvider
+) -> None:
     with EncryptedOrcFile(encrypted, keys, timestamp_unit="us") as file:
         assert file.num_stripes > 1
         for names in (["ssn"], ["address", "id"], ["tags", "salary", "email"], people.schema.names[::-1]):

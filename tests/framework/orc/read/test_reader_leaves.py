@@ -104,7 +104,7 @@ def cut(value: Any, shape: Any) -> Any:
         (["a", "a.b"], {"a": True, "a.b": True}),
     ],
 )
-def test_paths(
+def test_parts_of_columns_are_read_by_path(
     stored: bytes, nested: pa.Table, keys: MemoryKeyProvider, columns: list[str], shapes: dict[str, Any]
 ) -> None:
     expected = {

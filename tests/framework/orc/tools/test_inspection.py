@@ -133,7 +133,9 @@ def test_paths_are_spelled_as_in_orc_encrypt(written: Callable[..., bytes]) -> N
     assert paths == ["a", "a.b", "a.l", "a.l._elem", "m", "m._key", "m._value"]
 
 
-def test_tags(encrypted: bytes, keys: MemoryKeyProvider, written: Callable[..., bytes]) -> None:
+def test_inspection_shows_tags_and_who_can_check_them(
+    encrypted: bytes, keys: MemoryKeyProvider, written: Callable[..., bytes]
+) -> None:
     found = inspect_file(encrypted, keys)
     assert found.integrity.status == "verified"
     assert found.integrity.checked_by == ("fin@0", "pii@0")

@@ -94,7 +94,7 @@ def by_reader(folder: Path, files: list[pa.Table]) -> Callable[[Predicate], list
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
-def test_statistics(path: Path) -> None:
+def test_statistics_leave_out_no_file_with_matches(path: Path) -> None:
     files, asked = load(path)
     for predicate, case in asked:
         assert by_statistics(files, predicate) == case["may"], predicate

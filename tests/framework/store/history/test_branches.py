@@ -130,7 +130,7 @@ def test_a_branch_keeps_a_snapshot_that_expired(table: Table, catalog: Catalog) 
     assert ids(catalog.load_table("db.t$branch_dev")) == [1]
 
 
-def test_delete(table: Table, catalog: Catalog) -> None:
+def test_a_deleted_branch_releases_its_own_files(table: Table, catalog: Catalog) -> None:
     table.create_branch("dev", 2)
     dev = catalog.load_table("db.t$branch_dev")
     dev.append(make_rows(10))
@@ -149,7 +149,7 @@ def test_delete(table: Table, catalog: Catalog) -> None:
     assert ids(catalog.load_table("db.t$branch_dev")) == []
 
 
-def test_rename(table: Table, catalog: Catalog) -> None:
+def test_a_renamed_branch_keeps_tags_and_consumers(table: Table, catalog: Catalog) -> None:
     table.create_branch("dev", 2)
     dev = catalog.load_table("db.t$branch_dev")
     dev.append(make_rows(10))

@@ -215,7 +215,7 @@ def test_limits_that_contradict(table: Table, limits: dict[str, int]) -> None:
         expire_snapshots(table, **limits)
 
 
-def test_consumers(make_table: MakeTable) -> None:
+def test_a_consumer_is_recorded_and_deleted_by_name(make_table: MakeTable) -> None:
     table = make_table()
     assert table.consumers() == {}
     table.record_consumer("a-1.x", 4)

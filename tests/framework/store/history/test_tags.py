@@ -172,7 +172,7 @@ def test_a_branch_keeps_what_a_tag_held(table: Table, where: str) -> None:
     assert ids(table, tag="again") == [1]
 
 
-def test_replace(table: Table) -> None:
+def test_a_replaced_tag_names_another_snapshot(table: Table) -> None:
     table.create_tag("t", 1)
     expire_snapshots(table, retain_max=2)
     before = files(table)
@@ -191,7 +191,7 @@ def test_replace(table: Table) -> None:
         table.replace_tag("u")
 
 
-def test_rename(table: Table) -> None:
+def test_a_renamed_tag_keeps_its_snapshot(table: Table) -> None:
     table.create_tag("a", 1, retained=DAY)
     table.create_tag("b", 2)
     with pytest.raises(AlreadyExistsError, match="'b'"):

@@ -66,7 +66,9 @@ def test_a_table_with_a_key(make_table: MakeTable) -> None:
         ({}, None),
     ],
 )
-def test_buckets(make_table: MakeTable, layout: dict[str, Any], expected: Bucketing | None) -> None:
+def test_a_scan_tells_buckets_that_all_files_have(
+    make_table: MakeTable, layout: dict[str, Any], expected: Bucketing | None
+) -> None:
     table = fill(make_table(columns=COLUMNS, **layout), files=2)
     assert common_bucketing(table.schema, files_of(table)) == expected
     assert table.scan().bucketing == expected

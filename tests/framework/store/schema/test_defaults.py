@@ -63,7 +63,9 @@ PAIR = row((DataField(1, "x", INT), DataField(2, "y", STRING)))
         (INT, "NULL", None, None, None),
     ],
 )
-def test_constants(kind: DataType, sql: str, stored: str | None, value: Any, again: str | None) -> None:
+def test_constants_become_defaults_of_their_type(
+    kind: DataType, sql: str, stored: str | None, value: Any, again: str | None
+) -> None:
     field = with_stored_default(DataField(0, "c", kind, default=sql))
     assert stored is None or field.default == stored
     assert default_value(field) == value

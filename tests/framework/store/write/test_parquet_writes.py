@@ -51,7 +51,9 @@ def test_ids_and_codecs_are_those_of_paimon(make_table: MakeTable) -> None:
 
 
 @pytest.mark.parametrize(("codec", "stored"), [("gzip", "GZIP"), ("none", "UNCOMPRESSED"), ("lz4", "LZ4")])
-def test_compressions(make_table: MakeTable, codec: str, stored: str) -> None:
+def test_a_parquet_file_has_the_compression_of_the_table(
+    make_table: MakeTable, codec: str, stored: str
+) -> None:
     table = make_table(file_format="parquet", file_compression=codec)
     table.append(ROWS)
     assert pq.ParquetFile(files_of(table)[0]).metadata.row_group(0).column(0).compression == stored

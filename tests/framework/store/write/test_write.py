@@ -141,7 +141,7 @@ def test_every_value_comes_back(tmp_path: Path) -> None:
     assert repr(found.to_pylist()) == repr(rows.to_pylist())
 
 
-def test_statistics(tmp_path: Path) -> None:
+def test_a_data_file_has_statistics_of_its_values(tmp_path: Path) -> None:
     table = create(tmp_path)
     rows = pa.concat_tables(
         [make_rows([5], weight=-0.0, name="a" * 20), make_rows([7], weight=0.0, price=None, name="b" * 16)]
@@ -224,7 +224,7 @@ def test_files_roll_at_the_target_size(tmp_path: Path) -> None:
     assert table.read(columns=["id"])["id"].to_pylist() == list(range(count))
 
 
-def test_deletions(tmp_path: Path) -> None:
+def test_deleted_keys_are_written_with_nulls_in_other_columns(tmp_path: Path) -> None:
     schema = SCHEMA.set(2, pa.field("name", pa.string(), nullable=False))
     catalog = make_catalog(tmp_path)
     layout = {"primary_keys": ["id"], "options": {"bucket": "1"}}

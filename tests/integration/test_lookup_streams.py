@@ -1,0 +1,174 @@
+"""lookup_join in streams: each micro-batch uses one snapshot, with the table changing concurrently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from flight_tables import flights, planes
+from same_frames import same
+
+from lockgate import lookup
+from lockgate.lookup import lookup_join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
+
+
+MakeName = Callable[[str], str]
+pytestmark = pytest.mark.usefixtures("lookups_end")
+
+
+# --- streams -----------------------------------------------------------------------------------------
+
+
+class Source:
+    """A stream of files: each `add` is one micro-batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        folder.mkdir()
+        self.schema = "flight BIGINT, tailnum STRING, gate SMALLINT"
+
+    def add(self, frame: DataFrame) -> None:
+        frame.coalesce(1).write.mode("append").parquet(str(self.folder))
+
+    def stream(self) -> DataFrame:
+        reader = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folder))
+
+
+def start(joined: DataFrame, checkpoint: Path, sink: Callable[[DataFrame, int], None]) -> Any:
+    writer = joined.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink)
+    return writer.trigger(processingTime="0 seconds").start()
+
+
+def test_each_micro_batch_is_the_join_as_of_its_snapshot(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    joined = lookup_join(
+        source.stream(),
+        name,
+        on="tailnum",
+        select=["model", "seats"],
+        snapshot_column="snap",
+        options=options,
+    )
+    batches: dict[int, list[tuple[Any, ...]]] = {}
+
+    def sink(frame: DataFrame, number: int) -> None:
+        batches[number] = [tuple(row) for row in frame.collect()]
+
+    source.add(flights(spark))
+    query = start(joined, tmp_path / "checkpoint", sink)
+    try:
+        query.processAllAvailable()
+        spark.sql(
+            f"INSERT INTO {name} SELECT concat('N', id), 2024, 'new model', -id, 0 FROM range(0, 300, 3)"
+        )
+        spark.sql(f"DELETE FROM {name} WHERE tailnum IN ('N5', 'N7', 'N8')")
+        lookup.wait_for(name, 3)
+        source.add(flights(spark))
+        query.processAllAvailable()
+        source.add(flights(spark).limit(10))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert sorted(batches) == [0, 1, 2]
+    used = {number: {row[-1] for row in rows} for number, rows in batches.items()}
+    assert used == {0: {1}, 1: {3}, 2: {3}}
+    for number, rows in batches.items():
+        (snapshot,) = used[number]
+        dim = spark.sql(f"SELECT tailnum, model, seats FROM {name} VERSION AS OF {snapshot}")
+        stream = flights(spark).limit(10) if number == 2 else flights(spark)
+        plain = stream.join(dim, "tailnum", "left").select("flight", "tailnum", "gate", "model", "seats")
+        assert sorted(map(repr, (row[:-1] for row in rows))) == sorted(
+            repr(tuple(row)) for row in plain.collect()
+        )
+    assert any(row[3] == "new model" for row in batches[1])
+    status = lookup.status(name)
+    assert [(pin.batch_id, pin.snapshot_id) for pin in status.pins] == [(1, 3), (2, 3)]
+    assert (status.served_snapshot, status.rows, status.lag_millis) == (3, 297, 0)
+
+
+@pytest.mark.long
+def test_a_retried_batch_uses_the_snapshot_it_had(
+    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    source.add(flights(spark).limit(50))
+    seen: list[tuple[int, set[int]]] = []
+    fail = True
+
+    def sink(frame: DataFrame, number: int) -> None:
+        seen.append((number, {row.snap for row in frame.collect()}))
+        if number == 1 and fail:
+            raise RuntimeError("the sink is down")
+
+    def joined() -> DataFrame:
+        return lookup_join(
+            source.stream(), name, on="tailnum", select=["model"], snapshot_column="snap", options=options
+        )
+
+    query = start(joined(), tmp_path / "checkpoint", sink)
+    query.processAllAvailable()
+    source.add(flights(spark).limit(50))
+    with pytest.raises(Exception, match="the sink is down"):
+        query.processAllAvailable()
+    query.stop()
+
+    # The driver goes away, the table moves on, its snapshots expire as far as the pin lets them.
+    lookup.close_all()
+    for _ in range(3):
+        spark.sql(f"INSERT INTO {name} VALUES ('N1', 2000, 'later', 1, 1.0)")
+    plain = lake.catalog.load_table(name.removeprefix("lake."))
+    lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
+    assert [snapshot.id for snapshot in plain.snapshots()] == [1, 2, 3, 4]
+    fail = False
+    query = start(joined(), tmp_path / "checkpoint", sink)
+    try:
+        query.processAllAvailable()
+        source.add(flights(spark).limit(50))
+        query.processAllAvailable()
+        source.add(flights(spark).limit(50))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert seen == [(0, {1}), (1, {1}), (1, {1}), (2, {4}), (3, {4})]
+    lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
+    assert [snapshot.id for snapshot in plain.snapshots()] == [4]
+
+
+def test_a_stream_into_a_table_with_an_inner_join(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name, out = table("weather"), table("out")
+    spark.sql(f"CREATE TABLE {name} (tailnum STRING, note STRING)")
+    spark.sql(f"INSERT INTO {name} SELECT concat('N', id % 100), concat('note ', id) FROM range(150)")
+    spark.sql(f"CREATE TABLE {out} (flight BIGINT, tailnum STRING, gate SMALLINT, note STRING, snap BIGINT)")
+    source = Source(spark, tmp_path / "in")
+    source.add(flights(spark))
+    joined = lookup_join(
+        source.stream(), name, on="tailnum", how="inner", snapshot_column="snap", options=options
+    )
+    query = joined.writeStream.option("checkpointLocation", str(tmp_path / "ck")).toTable(out)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    plain = (
+        flights(spark)
+        .join(spark.table(name), "tailnum")
+        .selectExpr("flight", "tailnum", "gate", "note", "1L AS snap")
+    )
+    same(spark.table(out), plain)
