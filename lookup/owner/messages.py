@@ -15,7 +15,7 @@ from lockgate.lookup.spec.spec import SpecJson
 
 
 class GenerationJson(TypedDict):
-    """A built state: `lockgate.lookup.cache.directory.GenerationInfo`."""
+    """A built state: `cache.directory.GenerationInfo`."""
 
     snapshot_id: int
     fingerprint: str
