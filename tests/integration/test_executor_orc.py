@@ -14,6 +14,8 @@ import pyarrow.orc
 import pytest
 from messages import answer
 
+from lockgate.framework.orc import EncryptedOrcFile
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -358,3 +360,40 @@ def test_a_timestamp_that_orc_cannot_hold_is_refused(spark: SparkSession, table:
     spark.sql(f"CREATE TABLE {name} (at TIMESTAMP)")
     with pytest.raises(Exception, match="in the second before 1970-01-01"):
         spark.sql(f"INSERT INTO {name} VALUES (timestamp_micros(-500000))")
+
+
+def test_files_of_spark_have_the_types_of_files_of_python(
+    lake: Lake, spark: SparkSession, table: MakeName
+) -> None:
+    """Types, names and field ids, also of system columns and of what is inside columns."""
+    name = table("t")
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL, day DATE, price DECIMAL(5, 2), seen TIMESTAMP,"
+        " at TIMESTAMP_NTZ, tags ARRAY<STRING>, inner STRUCT<a: INT, b: ARRAY<STRUCT<c: INT>>>,"
+        " places MAP<STRUCT<x: INT, y: INT>, STRUCT<x: STRING>>)"
+        " TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} (id, inner, places) VALUES (1, named_struct('a', 1, 'b', array()),"
+        " map(named_struct('x', 1, 'y', 2), named_struct('x', 'z')))"
+    )
+    stored = lake.catalog.load_table(name.removeprefix("lake."))
+    stored.append(stored.read())
+    found = [_types_in(path) for path in _data_files(lake, name)]
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert any("'c', '" in each for each in found[0])
+
+
+def _types_in(path: Path) -> list[str]:
+    with EncryptedOrcFile(path) as file:
+        types = file._tail.footer.types
+    names = {
+        child: name
+        for each in types
+        for child, name in zip(each.subtypes, each.field_names, strict=bool(each.field_names))
+    }
+    return [
+        str((each.kind, each.precision, names.get(at), *(one.value for one in each.attributes)))
+        for at, each in enumerate(types)
+    ]
