@@ -259,13 +259,13 @@ def test_a_state_that_never_comes_is_an_error_and_none_has_no_rows(
 def test_a_damaged_state_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     state = tmp_path / "generations" / "5"
     (state / "db").mkdir(parents=True)
-    (state / "GENERATION.json").write_text('{"storage": "memory"}')
+    (state / "GENERATION.json").write_text('{"fingerprint": "f", "storage": "memory"}')
     (tmp_path / "LAYOUT.json").write_text(json.dumps({"cache_format": CACHE_FORMAT, "row_codec": ROW_CODEC}))
     with pytest.raises(PySparkException, match="does not hold snapshot 5"):
         ask(spark, tmp_path, 5)
     (state / "db" / "LAYERS.json").write_text("{")
     with pytest.raises(PySparkException, match="cannot open the lookup cache"):
         ask(spark, tmp_path, 5)
-    (state / "GENERATION.json").write_text('{"storage": "full"}')
+    (state / "GENERATION.json").write_text('{"fingerprint": "f", "storage": "full"}')
     with pytest.raises(PySparkException, match="cannot open the lookup cache"):
         ask(spark, tmp_path, 5)

@@ -213,6 +213,24 @@ def test_caches_of_another_version_are_refused(
     assert "install one version on driver and executors" in said
 
 
+def test_the_jvm_says_what_a_file_of_a_cache_lacks(
+    cached: tuple[Any, CacheDirectory], ask_java: Callable[[str], str]
+) -> None:
+    table, directory = cached
+    mark = mark_at(table, 1)
+    info = directory.path / "generations" / "1" / "GENERATION.json"
+    whole = json.loads(info.read_text())
+    info.write_text(json.dumps({name: whole[name] for name in whole if name != "fingerprint"}))
+    said = ask_java(f"open\t{directory.path}\t1\t{mark}")
+    assert said.startswith(f"LookupCacheError: {info} has no 'fingerprint': it is damaged or of another")
+    info.write_text(json.dumps(whole))
+    for lacking, present in (("type", "message"), ("message", "type")):
+        refusal = directory.path / "wanted" / f"7-{mark}.error"
+        refusal.write_text(json.dumps({present: "x"}))
+        said = ask_java(f"open\t{directory.path}\t7\t{mark}")
+        assert said.startswith(f"LookupCacheError: {refusal} has no '{lacking}'")
+
+
 # --- which snapshot ------------------------------------------------------------------------------
 
 

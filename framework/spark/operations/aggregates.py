@@ -111,8 +111,8 @@ def _text(node: dict[str, Any]) -> str:
 def _fields(schema: TableSchema, group_by: list[str], answer: AggregateAnswer) -> list[DataField]:
     types: list[tuple[str, DataType]] = [(name, schema.field(name).type) for name in group_by]
     for each in answer.push_down.accepted:
-        counted = each.function is Function.COUNT or each.field is None
-        kind = BIGINT if counted else schema.field(each.field[0]).type  # type: ignore[index]  # not counted
+        column = None if each.function is Function.COUNT or each.field is None else each.field[0]
+        kind = BIGINT if column is None else schema.field(column).type
         types.append((str(each), kind))
     return [DataField(number, name, kind.with_nullable(True)) for number, (name, kind) in enumerate(types)]
 

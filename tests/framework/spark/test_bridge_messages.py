@@ -26,14 +26,6 @@ ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
 CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
 
-# What is read by `path`, which hides a missing key, and is no message of the bridge.
-NOT_OF_THE_BRIDGE = {
-    "CacheState.java": "a file of a cache",
-    "CacheVersions.java": "a file of a cache, which may be of another version",
-    "States.java": "a file of a cache, which may be of another version",
-    "OwnerProcesses.java": "a line of a process, which may have been killed in the middle of it",
-}
-
 
 def test_the_jar_knows_what_operations_declare() -> None:
     """To write the file again: `shapes.DECLARATION.write_text(shapes.declaration(declared_operations()))`."""
@@ -162,9 +154,5 @@ def test_nothing_in_the_connector_hides_a_missing_key() -> None:
     hiding = re.compile(
         r'(?<!Datasets)\.path\("|\.hasNonNull\(|\.asText\("|\.as(?:Int|Long|Boolean)\([^)]|optBoolean'
     )
-    found = {
-        path.name: hiding.findall(path.read_text())
-        for path in CONNECTOR.rglob("*.java")
-        if path.name not in NOT_OF_THE_BRIDGE
-    }
+    found = {path.name: hiding.findall(path.read_text()) for path in CONNECTOR.rglob("*.java")}
     assert {name: hits for name, hits in found.items() if hits} == {}

@@ -134,7 +134,7 @@ def _attribute(environment: Environment, *given: Any) -> object:
     return next((_of_tag(tag).get(given[1]) for tag in _tags_of(environment, given[0])), None)
 
 
-def _attributes(environment: Environment, kind: object) -> object:
+def _attributes(environment: Environment, kind: object) -> Attributes | None:
     return next((_of_tag(tag) for tag in _tags_of(environment, kind)), None)
 
 
@@ -196,8 +196,7 @@ _CONTEXT: Mapping[str, Callable[[Environment], object]] = {
     "getTagAttributes": _bound(_attributes),
     "getTagAttribute": _bound(_attribute),
     "getAttributeValue": _bound(_attribute),
-    # A list of None or of a mapping, which `object` does not say.
-    "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),  # type: ignore[call-overload]  # None or a mapping
+    "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),
     "getAttributeValueForAllMatchingTags": _bound(
         lambda e, kind, name: [_of_tag(tag).get(name) for tag in _tags_of(e, kind)]
     ),

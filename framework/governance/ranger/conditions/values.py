@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, SupportsFloat, TypeGuard
 
 from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
 
@@ -42,20 +42,24 @@ def number_of(value: object) -> float:
     """Return a value as number, NaN where it is none."""
     if isinstance(value, datetime):
         return value.timestamp() * 1000
+    if not value and not isinstance(value, list | Mapping):
+        return 0.0
+    if not isinstance(value, str | SupportsFloat):
+        return math.nan
     try:
-        return float(value or 0) if not isinstance(value, list | Mapping) else math.nan  # type: ignore[arg-type]  # objects raise TypeError
-    except (TypeError, ValueError):
+        return float(value)
+    except ValueError:
         return math.nan
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def added(one: object, other: object) -> object:
     """Return `one + other`: a sum of numbers, else the texts one after the other."""
     if _is_number(one) and _is_number(other):
-        return one + other  # type: ignore[operator]  # both are numbers
+        return one + other
     return text_of(one) + text_of(other)
 
 
@@ -110,8 +114,10 @@ def is_member(name: object, value: object) -> bool:
 
 
 def _item(value: object, index: int) -> object:
-    inside = isinstance(value, Sequence) and 0 <= index < len(value)
-    return value[index] if inside else None  # type: ignore[index]  # a sequence
+    if not isinstance(value, Sequence) or not 0 <= index < len(value):
+        return None
+    found: object = value[index]
+    return found
 
 
 def _index_of(value: Any, wanted: object) -> int:

@@ -1,7 +1,5 @@
 package io.lockgate.spark.lookup;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.bridge.Bridge;
 import java.io.IOException;
 import java.nio.file.Path;
 
@@ -15,9 +13,8 @@ interface CacheState extends AutoCloseable {
 
   /** Opens the state in a folder, however it is kept. */
   static CacheState open(Path generation) throws IOException {
-    JsonNode info = Bridge.JSON.readTree(generation.resolve(States.INFO).toFile());
     Path database = generation.resolve("db");
-    return info.path("storage").asText().equals("memory")
+    return StateInfo.read(generation).storage().equals("memory")
         ? new MappedState(database)
         : new RocksState(database);
   }

@@ -21,8 +21,9 @@ final class CacheVersions {
   /** Checks that Python wrote a cache in the versions that are read here. */
   static void check(Path cache) throws IOException {
     JsonNode layout = Bridge.JSON.readTree(cache.resolve("LAYOUT.json").toFile());
-    JsonNode format = layout.path("cache_format");
-    JsonNode codec = layout.path("row_codec");
+    // A cache of another version may have neither.
+    JsonNode format = layout.get("cache_format");
+    JsonNode codec = layout.get("row_codec");
     if (!is(format, CACHE_FORMAT) || !is(codec, ROW_CODEC)) {
       throw Failure.inTask(
           "VersionMismatchError: the lookup cache "
@@ -41,10 +42,10 @@ final class CacheVersions {
   }
 
   private static boolean is(JsonNode found, int version) {
-    return found.isInt() && found.intValue() == version;
+    return found != null && found.isInt() && found.intValue() == version;
   }
 
   private static String shown(JsonNode version) {
-    return version.isMissingNode() ? "none" : version.asText();
+    return version == null ? "none" : version.asText();
   }
 }

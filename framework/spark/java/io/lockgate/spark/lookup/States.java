@@ -30,9 +30,6 @@ import org.apache.spark.TaskContext;
  * space back, or when many are open.
  */
 final class States {
-  /** The file that is there if a state is complete. */
-  static final String INFO = "GENERATION.json";
-
   /** A query needs one state for each of its lookups, and one more while they change. */
   private static final int MOST_OPEN = 16;
 
@@ -195,10 +192,11 @@ final class States {
    */
   private static long markIn(Path folder) {
     try {
-      return markOf(
-          Bridge.JSON.readTree(folder.resolve(INFO).toFile()).path("fingerprint").asText());
-    } catch (IOException e) {
+      return markOf(StateInfo.read(folder).fingerprint());
+    } catch (NoSuchFileException | FileNotFoundException e) {
       return 0;
+    } catch (IOException e) {
+      throw Failure.inTask("LookupCacheError: " + e.getMessage(), e);
     }
   }
 
@@ -208,7 +206,7 @@ final class States {
   }
 
   private static boolean isThere(Path folder, long mark) {
-    return mark == 0 ? Files.exists(folder.resolve(INFO)) : markIn(folder) == mark;
+    return mark == 0 ? Files.exists(folder.resolve(StateInfo.FILE)) : markIn(folder) == mark;
   }
 
   private static String wish(long snapshot, long mark) {
@@ -228,7 +226,7 @@ final class States {
   private static Object stamp(Path folder) {
     try {
       BasicFileAttributes attributes =
-          Files.readAttributes(folder.resolve(INFO), BasicFileAttributes.class);
+          Files.readAttributes(folder.resolve(StateInfo.FILE), BasicFileAttributes.class);
       return attributes.fileKey() + " " + attributes.lastModifiedTime();
     } catch (IOException e) {
       return null;
@@ -321,10 +319,13 @@ final class States {
       error = Bridge.JSON.readTree(Files.readString(refusal));
       Files.deleteIfExists(refusal);
     } catch (IOException e) {
-      return;
+      return; // the owner has not refused
     }
-    throw Failure.inTask(
-        error.path("type").asText("LookupCacheError") + ": " + error.path("message").asText(),
-        null);
+    try {
+      String type = StateInfo.text(error, "type", refusal);
+      throw Failure.inTask(type + ": " + StateInfo.text(error, "message", refusal), null);
+    } catch (IOException e) {
+      throw Failure.inTask("LookupCacheError: " + e.getMessage(), e);
+    }
   }
 }
