@@ -25,7 +25,7 @@ from lockgate.lookup.cache.cache_key import writer_cipher
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, disk_usage, mark_of
 from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
-from lockgate.lookup.spec.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.row_selection import RowSelection, RowSelector
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout
 
@@ -105,7 +105,7 @@ class CacheBuilder:
             directory.write_layout(layout)
         self._cipher = writer_cipher(directory, layout, table.keys) if layout.keys else None
         self.layout: CacheLayout = layout.with_cipher(self._cipher)
-        self._budget = DiskBudget(directory.path.parent, self._options.get_option(CACHE_DISK))
+        self._budget = DiskBudget(directory.path.parent, self._options.cache_disk)
         self._loader = Loader(
             self.layout, self._options, self._budget, self._cipher, progress or (lambda done, expected: None)
         )
@@ -190,7 +190,7 @@ class CacheBuilder:
     def _follow(self, store: Store, cursor: _Cursor, target: Snapshot) -> int:
         if target.id < cursor.snapshot_id:
             raise _MustReload("the wanted snapshot is older than the cache")
-        if target.id - cursor.snapshot_id > self._options.get_option(FULL_LOAD_THRESHOLD):
+        if target.id - cursor.snapshot_id > self._options.full_load_threshold:
             raise _MustReload("the cache is too many snapshots behind")
         try:
             mark = fingerprint(self.table.snapshot(cursor.snapshot_id))
@@ -221,9 +221,9 @@ class CacheBuilder:
         return written
 
     def _is_outgrown(self, store: Store) -> bool:
-        if store.storage is not Storage.MEMORY or self._options.get_option(CACHE) != "auto":
+        if store.storage is not Storage.MEMORY or self._options.cache != "auto":
             return False
-        return store.size() > _LAYERS_SHARE * self._options.get_option(MEMORY_MAX)
+        return store.size() > _LAYERS_SHARE * self._options.memory_max
 
     def _step(self, store: Store, rows: pa.Table) -> Step:
         self._check_masks(rows.schema)

@@ -17,12 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.options.table_options import TableOptions
 from lockgate.lookup.cache.backends import Piece, Storage, Store, open_store
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.external_sort import RunHooks, Runs, ahead
 from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
-from lockgate.lookup.spec.options import BOOTSTRAP_PARALLELISM, CACHE, MEMORY_MAX
+from lockgate.lookup.spec.options import LookupOptions
 from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
 # In addition to the bytes of key and value: where they lie, in mapped files; filters and indexes, in RocksDB.
@@ -52,7 +51,7 @@ class Loader:
     def __init__(
         self,
         layout: CacheLayout,
-        options: TableOptions,
+        options: LookupOptions,
         budget: DiskBudget,
         cipher: CacheCipher | None,
         progress: Progress,
@@ -63,7 +62,7 @@ class Loader:
         self._cipher = cipher
         self._progress = progress
         choose_storage(options, cipher, 0)  # refuses what can never be, before anything is read
-        self._threads = min(options.get_option(BOOTSTRAP_PARALLELISM), os.cpu_count() or 1)
+        self._threads = min(options.bootstrap_parallelism, os.cpu_count() or 1)
 
     def load(
         self,
@@ -137,18 +136,18 @@ class Loader:
             return sink.finish()
 
 
-def choose_storage(options: TableOptions, cipher: CacheCipher | None, size: int) -> Storage:
+def choose_storage(options: LookupOptions, cipher: CacheCipher | None, size: int) -> Storage:
     """Choose how a cache of `size` bytes is kept.
 
     Raises UnsupportedError if mapped files are requested for an encrypted one.
     """
-    mode = options.get_option(CACHE)
+    mode = options.cache
     if cipher is not None and mode == Storage.MEMORY:
         raise UnsupportedError(
             "lookup.cache=memory keeps values in mapped files, where those of encrypted columns would lie in "
             "the clear: use lookup.cache=full (or auto), or look up no encrypted column"
         )
     if mode == "auto":
-        fits = cipher is None and size <= options.get_option(MEMORY_MAX)
+        fits = cipher is None and size <= options.memory_max
         return Storage.MEMORY if fits else Storage.FULL
     return Storage(mode)

@@ -12,11 +12,10 @@ from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.builder import fingerprint
 from lockgate.lookup.driver.served_state import ServedState
 from lockgate.lookup.driver.tables import newest_target
-from lockgate.lookup.spec.options import BLACKLIST, REFRESH_INTERVAL
+from lockgate.lookup.spec.options import LookupOptions
 from lockgate.lookup.spec.periods import covers
 
 if TYPE_CHECKING:
-    from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.lookup.driver.hosts import Host, Hosts
@@ -28,7 +27,7 @@ class Refresher:
     def __init__(
         self,
         table: Table,
-        options: TableOptions,
+        options: LookupOptions,
         hosts: Hosts,
         changed: threading.Condition,
         *,
@@ -52,7 +51,7 @@ class Refresher:
         """Look for a new snapshot if `lookup.refresh.interval` has passed, or none was seen yet."""
         started = time.monotonic()
         if started >= self._look_at or self.target is None:
-            self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
+            self._look_at = started + self._options.refresh_interval
             self.look()
 
     def look(self) -> Snapshot | None:
@@ -87,7 +86,7 @@ class Refresher:
 
     def paused(self) -> bool:
         """Say whether `lookup.refresh.time-periods-blacklist` covers this moment."""
-        return covers(self._options.get_option(BLACKLIST), datetime.now())
+        return covers(self._options.blacklist, datetime.now())
 
     def trouble(self) -> tuple[str | None, int]:
         """Return what is wrong now, for people, and how often in a row."""

@@ -33,15 +33,7 @@ from lockgate.lookup.driver.tables import location_of, newest_target
 from lockgate.lookup.owner.messages import HoldOrder, News, Opening, Order
 from lockgate.lookup.owner.state_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
-from lockgate.lookup.spec.options import (
-    FILE_RETENTION,
-    MAX_STALENESS,
-    PENDING_SNAPSHOTS,
-    PIN_RETENTION,
-    REFRESH_ASYNC,
-    TIMEOUT,
-    lookup_options,
-)
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.spec import LookupSpec, cache_id
 from lockgate.lookup.spec.status import LookupStatus
 
@@ -163,9 +155,7 @@ class Lookup:
             return self._wait_for_newest()
         if self._refresher.paused():
             chosen = served
-        elif self._options.get_option(REFRESH_ASYNC) and self._pending(served) <= self._options.get_option(
-            PENDING_SNAPSHOTS
-        ):
+        elif self._options.refresh_async and not self._is_far_behind(served):
             with self._changed:
                 chosen = self._serving.info or served
         else:
@@ -173,14 +163,13 @@ class Lookup:
         self._check_staleness()
         return chosen.snapshot_id, chosen.mark
 
-    def _pending(self, served: GenerationInfo) -> int:
-        if PENDING_SNAPSHOTS.key not in self._options:
-            return 0
-        newest = newest_target(self.table)
-        return 0 if newest is None else newest.id - served.snapshot_id
+    def _is_far_behind(self, served: GenerationInfo) -> bool:
+        limit = self._options.pending_snapshots
+        newest = None if limit is None else newest_target(self.table)
+        return limit is not None and newest is not None and newest.id - served.snapshot_id > limit
 
     def _check_staleness(self) -> None:
-        limit = self._options.get_option(MAX_STALENESS)
+        limit = self._options.max_staleness
         if not limit:
             return
         with self._changed:
@@ -188,7 +177,7 @@ class Lookup:
             served = self._serving.snapshot_id
             error = self._refresher.trouble()[0]
             reason = "" if error is None else f"; the last refresh failed: {error}"
-        if behind > limit.total_seconds():
+        if behind > limit:
             raise LookupCacheError(
                 f"the lookup on {self.spec.identifier} could only be answered from snapshot {served}, which "
                 f"has been out of date for {behind:.1f} s: more than lookup.refresh.max-staleness allows"
@@ -232,7 +221,7 @@ class Lookup:
         return newest.id, mark_of(fingerprint(newest))
 
     def _timeout(self, given: float | None) -> float:
-        return self._options.get_option(TIMEOUT).total_seconds() if given is None else given
+        return self._options.timeout if given is None else given
 
     def _await_build(self, snapshot: Snapshot, *, serve: bool, timeout: float | None = None) -> None:
         deadline = time.monotonic() + self._timeout(timeout)
@@ -329,7 +318,7 @@ class Lookup:
 
     def _is_idle(self) -> bool:
         idle = time.monotonic() - self._used_at
-        return not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds()
+        return not self._awaited and idle > self._options.file_retention
 
     def _pause(self) -> float:
         due = min(self._refresher.due_at(), time.monotonic() + _HEARTBEAT_SECONDS)
@@ -340,14 +329,14 @@ class Lookup:
         self._refresher.ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold(report_of(self.status()))
-        retention = self._options.get_option(PIN_RETENTION).total_seconds()
+        retention = self._options.pin_retention
         if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
             self._pins_at = time.monotonic()
             self._pins.renew(retention)
         self._site.publish(self.status())
 
     def _hold(self, status: Mapping[str, Any] | None = None) -> None:
-        retention = self._options.get_option(FILE_RETENTION).total_seconds()
+        retention = self._options.file_retention
         with self._changed:
             oldest = time.monotonic() - retention
             self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}

@@ -27,7 +27,7 @@ from lockgate.lookup.cache.cached_state import Generation, LookupResult
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.owner.pipe import error_from_json
 from lockgate.lookup.spec.cache_paths import local_path, place_text
-from lockgate.lookup.spec.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options, option_texts
+from lockgate.lookup.spec.options import lookup_options, option_texts
 from lockgate.lookup.spec.spec import (
     CacheStructure,
     LookupSpec,
@@ -59,7 +59,7 @@ def location_of(table: Table, spec: LookupSpec) -> str:
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
     # A file's name has at most 255 bytes; the id alone tells caches apart.
     name = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
-    configured = lookup_options(table.options, spec.options).get_option(CACHE_DIR)
+    configured = lookup_options(table.options, spec.options).cache_dir
     return place_text(configured, f"{name}-{cache_id(table, spec)}")
 
 
@@ -136,7 +136,7 @@ class LookupTable:
     def _build_or_await(self, snapshot: Snapshot) -> Generation:
         # Another process may be the cache's owner: it builds what is wanted then.
         mark = mark_of(fingerprint(snapshot))
-        deadline = time.monotonic() + self._options.get_option(TIMEOUT).total_seconds()
+        deadline = time.monotonic() + self._options.timeout
         while True:
             lock = self._directory.try_lock()
             if lock is not None:
@@ -168,7 +168,7 @@ class LookupTable:
 
     def _open_generation(self, snapshot_id: int) -> Generation:
         cipher = reader_cipher(self._directory, self.table.keys)
-        return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY), cipher)
+        return Generation(self._directory, snapshot_id, self._options.cache_memory, cipher)
 
     def get(self, keys: pa.RecordBatch) -> LookupResult:
         """Look up a batch of keys, with the names of the dimension's join columns.

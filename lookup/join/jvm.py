@@ -19,14 +19,13 @@ from pyspark.sql import functions
 from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
 from lockgate.lookup.driver.tables import newest_target
-from lockgate.lookup.spec.options import CACHE, IN_JVM, MEMORY_MAX
+from lockgate.lookup.spec.options import LookupOptions
 from lockgate.lookup.spec.spec import cached_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
 
@@ -36,9 +35,9 @@ _OVERHEAD_WORDS = 5
 _STRING_WORDS = 4
 
 
-def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: TableOptions) -> bool:
+def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: LookupOptions) -> bool:
     """Return whether the JVM can do this lookup, and is likely to find the cache in mapped files."""
-    if not options.get_option(IN_JVM) or cached_layout(table, spec).keys:
+    if not options.in_jvm or cached_layout(table, spec).keys:
         return False
     keys, columns = (
         [_kind(kind) for kind in schema.types] for schema in (layout.key_schema, layout.row_schema)
@@ -46,9 +45,9 @@ def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options:
     # A key of microseconds is not one of milliseconds: the workers say so.
     if None in keys + columns or "millis" in keys:
         return False
-    if options.get_option(CACHE) == "auto":
-        return _guessed_bytes(table, layout) <= int(options.get_option(MEMORY_MAX))
-    return bool(options.get_option(CACHE) == "memory")
+    if options.cache == "auto":
+        return _guessed_bytes(table, layout) <= options.memory_max
+    return options.cache == "memory"
 
 
 def _guessed_bytes(table: Table, layout: CacheLayout) -> int:

@@ -48,14 +48,13 @@ from lockgate.lookup.join.pin_table import (
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
 from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
-from lockgate.lookup.spec.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
+from lockgate.lookup.spec.options import LookupOptions, lookup_options
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cache_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
     from lockgate.lookup.join.shuffle import Buckets
@@ -135,7 +134,7 @@ def by_cache(join: Join) -> DataFrame:
         groups = min(buckets.count, join.stream.sparkSession.sparkContext.defaultParallelism)
         stream = _by_group(join, buckets, groups, group)
     options = lookup_options(join.dimension.options, join.spec.options)
-    retried = retry_of(options) is not None
+    retried = options.retry is not None
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
     rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
@@ -242,22 +241,22 @@ def _folder_of(dimension: Table, spec: LookupSpec) -> str:
 
 
 def _asking(
-    join: Join, options: TableOptions, groups: int | None
+    join: Join, options: LookupOptions, groups: int | None
 ) -> AbstractContextManager[Callable[..., Column]]:
     if _in_jvm(join, options, groups):
         return _jvm_function(join, options)
     return nullcontext(_function(join, options, groups))
 
 
-def _in_jvm(join: Join, options: TableOptions, groups: int | None) -> bool:
+def _in_jvm(join: Join, options: LookupOptions, groups: int | None) -> bool:
     return (
         groups is None
-        and retry_of(options) is None
+        and options.retry is None
         and answers_in_jvm(join.dimension, join.spec, join.layout, options)
     )
 
 
-def _jvm_function(join: Join, options: TableOptions) -> AbstractContextManager[Callable[..., Column]]:
+def _jvm_function(join: Join, options: LookupOptions) -> AbstractContextManager[Callable[..., Column]]:
     REPORTS.counter(join.stream.sparkSession.sparkContext)  # which takes over what the JVM counts
     struct = _struct_type(join.names, join.fields())
     by_executors = executors_keep(join.stream.sparkSession)
@@ -278,11 +277,11 @@ def _finder(by_executors: bool) -> Callable[[Table, LookupSpec], str]:
     return location_of if by_executors else _folder_of
 
 
-def _wait_seconds(options: TableOptions, by_executors: bool) -> float:
-    return min(options.get_option(TIMEOUT).total_seconds(), math.inf if by_executors else _LOST_SECONDS)
+def _wait_seconds(options: LookupOptions, by_executors: bool) -> float:
+    return min(options.timeout, math.inf if by_executors else _LOST_SECONDS)
 
 
-def _function(join: Join, options: TableOptions, groups: int | None) -> Callable[..., Column]:
+def _function(join: Join, options: LookupOptions, groups: int | None) -> Callable[..., Column]:
     fields = join.fields()
     specs = [join.spec] if groups is None else grouped(join.spec, groups)
     by_executors = executors_keep(join.stream.sparkSession)
@@ -293,8 +292,8 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
             pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
         ),
         many=join.layout.many,
-        cache_bytes=options.get_option(CACHE_MEMORY),
-        retry=retry_of(options),
+        cache_bytes=options.cache_memory,
+        retry=options.retry,
         wait_seconds=_wait_seconds(options, by_executors),
         everywhere=by_executors,
     )

@@ -15,7 +15,7 @@ from lockgate.lookup.driver.batch_pins import shared_pins
 from lockgate.lookup.driver.owner_sites import LocalSite
 from lockgate.lookup.driver.registry import lookup_for
 from lockgate.lookup.driver.reports import report_of
-from lockgate.lookup.spec.options import SHUFFLE, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.spec import cache_id
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def buckets_for(table: Table, spec: LookupSpec) -> Buckets | None:
 
     Raises InputError for a table without fixed buckets, or one whose bucket key the join does not cover.
     """
-    if not lookup_options(table.options, spec.options).get_option(SHUFFLE):
+    if not lookup_options(table.options, spec.options).shuffle:
         return None
     count = int(table.schema.options.get("bucket", "-1"))
     keys = table.schema.bucket_keys

@@ -17,7 +17,7 @@ from lockgate.lookup.join.pin_table import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT
 from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of
 from lockgate.lookup.join.spark_filter import spark_column
 from lockgate.lookup.join.strategy import snapshot_for_spark, streaming_batch
-from lockgate.lookup.spec.options import SCAN_PARTITIONS, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.row_selection import selection_at
 from lockgate.lookup.spec.spec import cache_id
 
@@ -94,7 +94,7 @@ def _condition(join: Join, snapshot_id: int) -> Predicate | None:
     table, spec = join.dimension, join.spec
     if not join.stream.isStreaming:
         return selection_at(table, spec, table.snapshot(snapshot_id) if snapshot_id else None).where
-    if lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS).newest:
+    if lookup_options(table.options, spec.options).scan_partitions.newest:
         raise UnsupportedError(
             "lookup.strategy=spark in a streaming plan cannot follow the newest partitions (scan.partitions="
             "max_pt()): use foreachBatch, name the partitions, or let the cache join"

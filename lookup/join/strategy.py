@@ -16,7 +16,7 @@ from lockgate.lookup.cache.directory import mark_of
 from lockgate.lookup.driver.batch_pins import Pins, shared_pins
 from lockgate.lookup.driver.registry import serving
 from lockgate.lookup.driver.tables import newest_target
-from lockgate.lookup.spec.options import SCAN_PARTITIONS, STRATEGY, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.row_selection import selection_at
 from lockgate.lookup.spec.spec import cache_id
 
@@ -53,7 +53,7 @@ class Choice:
 
 def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
     """Choose by `lookup.strategy`; `auto` compares the batch with the table, in a stream it is the cache."""
-    strategy = lookup_options(table.options, spec.options).get_option(STRATEGY)
+    strategy = lookup_options(table.options, spec.options).strategy
     if strategy != "auto":
         return Choice(strategy == "spark")
     if stream.isStreaming:
@@ -68,7 +68,7 @@ def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
 
 
 def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
-    partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
+    partitions = lookup_options(table.options, spec.options).scan_partitions
     if not partitions:
         return newest.total_record_count
     return table.scan(

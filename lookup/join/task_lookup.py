@@ -17,7 +17,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.cached_state import AnswerTooLarge
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver.batch_counts import unpack
-from lockgate.lookup.join.worker import answer
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.options import Retry
 
@@ -161,32 +161,17 @@ def _answer(
     wanted: TaskLookup, location: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
     path = str(local_path(location)) if wanted.everywhere else location
-    found = _ask(wanted, path, pin[0], keys, wanted.wait_seconds, pin[2])
+    snapshot_id, _, mark = pin
+    state = WantedState(path, snapshot_id, wanted.cache_bytes, wanted.wait_seconds, mark)
+    found = _ask(wanted, state, keys)
     if wanted.retry is None:
         return found, 0
-    found = _with_snapshot(found, pin[0], many=wanted.many)
+    found = _with_snapshot(found, snapshot_id, many=wanted.many)
     return _ask_again(wanted, wanted.retry, path, pin, keys, found)
 
 
-def _ask(
-    wanted: TaskLookup,
-    path: str,
-    snapshot_id: int,
-    keys: Sequence[pa.Array],
-    wait_seconds: float = 0.0,
-    mark: int = 0,
-) -> pa.Array:
-    return answer(
-        path,
-        snapshot_id,
-        keys,
-        wanted.fields,
-        wanted.many,
-        wanted.cache_bytes,
-        wait_seconds,
-        _MOST_BYTES,
-        mark,
-    )
+def _ask(wanted: TaskLookup, state: WantedState, keys: Sequence[pa.Array]) -> pa.Array:
+    return answer(state, keys, AnswerForm(wanted.fields, wanted.many, _MOST_BYTES))
 
 
 def _matched(found: pa.Array, *, many: bool) -> Bools:
@@ -233,7 +218,8 @@ def _ask_again(
         if newest is None or newest <= asked:
             continue
         try:
-            again = _ask(wanted, path, newest, [key.take(pa.array(missed)) for key in keys])
+            state = WantedState(path, newest, wanted.cache_bytes)
+            again = _ask(wanted, state, [key.take(pa.array(missed)) for key in keys])
         except LookupCacheError:  # a newer one has replaced it: that is asked next
             continue
         asked = newest

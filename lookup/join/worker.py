@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,19 +30,45 @@ _ciphers: dict[str, tuple[str, CacheCipher]] = {}
 _lock = threading.Lock()
 
 
-def generation(
-    path: str, snapshot_id: int, cache_bytes: int, wait_seconds: float = 0.0, mark: int = 0
-) -> Generation:
-    """Return the state at a snapshot, opened once in this process.
+@dataclass(frozen=True)
+class WantedState:
+    """The state of the cache in the folder `path` at a snapshot; snapshot 0 has no rows.
 
-    `mark` tells it from others of its number (`directory.mark_of`; 0: any). It is waited for as
-    `waiting.await_state` does; with `wait_seconds` 0, raises LookupCacheError if it is not cached. Raises
-    UnsafePathError if the cache's folder could be another user's.
+    `mark` tells the snapshot from others of its number (`directory.mark_of`; 0: any). `cache_bytes` are for
+    blocks that are copied. A state that is not there is waited for `wait_seconds` at most.
     """
+
+    path: str
+    snapshot_id: int
+    cache_bytes: int
+    wait_seconds: float = 0.0
+    mark: int = 0
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """The form of an answer: a struct a key, or with `many` a list of structs.
+
+    `fields` name and type the structs' members, in the order of the cache's columns. The answer to several
+    keys has at most `most_bytes`; None: however many.
+    """
+
+    fields: Sequence[pa.Field]
+    many: bool
+    most_bytes: int | None = None
+
+
+def generation(wanted: WantedState) -> Generation:
+    """Return a state, opened once in this process.
+
+    Raises LookupCacheError if it is not cached and not waited for, the errors of `state_wait.await_state`,
+    and UnsafePathError if the cache's folder could be another user's.
+    """
+    path, snapshot_id, mark = wanted.path, wanted.snapshot_id, wanted.mark
     directory = CacheDirectory(Path(path))
     key = (path, snapshot_id, mark)
-    if wait_seconds and key not in _open:
-        await_state(directory, snapshot_id, wait_seconds, mark)
+    if wanted.wait_seconds and key not in _open:
+        await_state(directory, snapshot_id, wanted.wait_seconds, mark)
     with _lock:
         stamp = _stamp(directory, snapshot_id)
         entry = _open.get(key)
@@ -51,7 +78,7 @@ def generation(
             return entry[1]
         with contextlib.suppress(FileNotFoundError):  # which the next step says better
             directory.check(snapshot_id)
-        fresh = Generation(directory, snapshot_id, cache_bytes, _cipher(directory))
+        fresh = Generation(directory, snapshot_id, wanted.cache_bytes, _cipher(directory))
         if mark not in (0, fresh.info.mark):
             fresh.close()
             raise LookupCacheError(
@@ -96,33 +123,22 @@ def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | Non
     return status.st_ino, status.st_mtime_ns
 
 
-def answer(
-    path: str,
-    snapshot_id: int,
-    keys: Sequence[pa.Array],
-    fields: Sequence[pa.Field],
-    many: bool,
-    cache_bytes: int,
-    wait_seconds: float = 0.0,
-    most_bytes: int | None = None,
-    mark: int = 0,
-) -> pa.Array:
-    """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
+def answer(wanted: WantedState, keys: Sequence[pa.Array], form: AnswerForm) -> pa.Array:
+    """Answer a batch of keys, with null or an empty list where nothing matches.
 
-    `fields` name and type the structs' members, in the order of the cache's columns. Snapshot 0 has no rows.
-    Raises AnswerTooLarge if the answer to several keys would have more than `most_bytes`.
+    Raises what `generation` does, and AnswerTooLarge if the form allows no answer of this size.
     """
     count = len(keys[0])
-    kind = pa.struct(fields)
-    if count == 0 or snapshot_id == 0:
-        return pa.nulls(count, pa.list_(kind) if many else kind)
-    state = generation(path, snapshot_id, cache_bytes, wait_seconds, mark)
-    if not many:
-        rows, found = state.aligned(keys, most_bytes)
-        return _struct(rows, fields, pa.array(~found))
-    rows, counts = state.matches(keys, most_bytes)
+    kind = pa.struct(form.fields)
+    if count == 0 or wanted.snapshot_id == 0:
+        return pa.nulls(count, pa.list_(kind) if form.many else kind)
+    state = generation(wanted)
+    if not form.many:
+        rows, found = state.aligned(keys, form.most_bytes)
+        return _struct(rows, form.fields, pa.array(~found))
+    rows, counts = state.matches(keys, form.most_bytes)
     return pa.ListArray.from_arrays(
-        pa.array(offsets_of(counts).astype(np.int32)), _struct(rows, fields, None)
+        pa.array(offsets_of(counts).astype(np.int32)), _struct(rows, form.fields, None)
     )
 
 

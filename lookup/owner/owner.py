@@ -31,7 +31,7 @@ from lockgate.lookup.cache.directory import CacheDirectory, mark_of, sweep_cache
 from lockgate.lookup.owner.key_server import KeyServer
 from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.owner.standby import private_stdout, read_lines
-from lockgate.lookup.spec.options import UNUSED_RETENTION, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.spec import LookupSpec, cached_layout
 from lockgate.lookup.spec.status import gauge_name
 
@@ -117,7 +117,7 @@ class Owner:
     def _work(self) -> None:
         self._elect()
         options = lookup_options(self._table.options, self._spec.options)
-        sweep_caches(self._directory.path.parent, options.get_option(UNUSED_RETENTION).total_seconds())
+        sweep_caches(self._directory.path.parent, options.unused_retention)
         self._serve_key()
         self._send({"event": "ready", "pid": os.getpid(), "writer": self._lock is not None})
         while self._turn is None or self._turn.lasts():

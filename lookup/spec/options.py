@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.options.option import Option, at_least, one_of, parse_bool, parse_duration, parse_size
 from lockgate.framework.options.table_options import TableOptions
-from lockgate.lookup.spec.cache_paths import local_root, parse_folder
+from lockgate.lookup.spec.cache_paths import parse_folder
 from lockgate.lookup.spec.partitions import PartitionChoice, parse_partitions
-from lockgate.lookup.spec.periods import NO_PERIODS, parse_periods
+from lockgate.lookup.spec.periods import NO_PERIODS, Periods, parse_periods
 
 CACHE = Option(
     "lookup.cache",
@@ -190,6 +190,7 @@ ALL: tuple[Option[Any], ...] = (
     MAX_ATTEMPTS,
     TIMEOUT,
 )
+_KEYS = frozenset(option.key for option in ALL)
 # As Flink's LOOKUP hint, and older versions of Paimon, spell them.
 _ALIASES = {
     option.key.removeprefix("lookup."): option.key
@@ -216,19 +217,85 @@ class Retry:
     attempts: int
 
 
-def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableOptions:
-    """Join a table's own `lookup.*` options with those of one lookup, which win.
+@dataclass(frozen=True)
+class LookupOptions:
+    """The options of one lookup, each a value; times are in seconds, sizes in bytes.
+
+    The fields are named after the options. `pending_snapshots` is None unless it is set, `retry` unless keys
+    without a match are tried again.
+    """
+
+    cache: str
+    strategy: str
+    cache_dir: str
+    cache_memory: int
+    cache_disk: int
+    memory_max: int
+    in_jvm: bool
+    bootstrap_parallelism: int
+    file_retention: float
+    refresh_async: bool
+    refresh_interval: float
+    full_load_threshold: int
+    pending_snapshots: int | None
+    max_staleness: float
+    blacklist: Periods
+    pin_retention: float
+    unused_retention: float
+    scan_partitions: PartitionChoice
+    partition_interval: float
+    shuffle: bool
+    retry: Retry | None
+    timeout: float
+
+
+def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> LookupOptions:
+    """Join a table's own `lookup.*` options with those of one lookup, which win; parsed once for the same.
 
     Raises OptionError for an unknown key (with the nearest names) or a malformed value.
     """
+    own = {key: str(value) for key, value in table.items() if key in _KEYS}
+    named = {_ALIASES.get(key, key): str(value) for key, value in given.items()}
+    return _parsed(frozenset(own.items()), frozenset(named.items()))
+
+
+@lru_cache(maxsize=256)
+def _parsed(own: frozenset[tuple[str, str]], named: frozenset[tuple[str, str]]) -> LookupOptions:
     options = {option.key: option for option in ALL}
-    given = {_ALIASES.get(key, key): value for key, value in given.items()}
-    for key, value in given.items():
+    for key, value in sorted(named):
         if key not in options:
             raise OptionError(f"unknown lookup option {key!r}{nearest(key, options)}")
-        options[key].value_of(str(value))
-    inherited = {key: value for key, value in table.items() if key in options}
-    return TableOptions({**inherited, **given}, strict=False)
+        options[key].value_of(value)
+    joined = TableOptions({**dict(own), **dict(named)}, strict=False)
+    retried = bool(joined.get_option(RETRY_PREDICATE))
+    return LookupOptions(
+        cache=joined.get_option(CACHE),
+        strategy=joined.get_option(STRATEGY),
+        cache_dir=joined.get_option(CACHE_DIR),
+        cache_memory=joined.get_option(CACHE_MEMORY),
+        cache_disk=joined.get_option(CACHE_DISK),
+        memory_max=joined.get_option(MEMORY_MAX),
+        in_jvm=joined.get_option(IN_JVM),
+        bootstrap_parallelism=joined.get_option(BOOTSTRAP_PARALLELISM),
+        file_retention=joined.get_option(FILE_RETENTION).total_seconds(),
+        refresh_async=joined.get_option(REFRESH_ASYNC),
+        refresh_interval=joined.get_option(REFRESH_INTERVAL).total_seconds(),
+        full_load_threshold=joined.get_option(FULL_LOAD_THRESHOLD),
+        pending_snapshots=joined.get_option(PENDING_SNAPSHOTS) if PENDING_SNAPSHOTS.key in joined else None,
+        max_staleness=joined.get_option(MAX_STALENESS).total_seconds(),
+        blacklist=joined.get_option(BLACKLIST),
+        pin_retention=joined.get_option(PIN_RETENTION).total_seconds(),
+        unused_retention=joined.get_option(UNUSED_RETENTION).total_seconds(),
+        scan_partitions=joined.get_option(SCAN_PARTITIONS),
+        partition_interval=joined.get_option(PARTITION_INTERVAL).total_seconds(),
+        shuffle=joined.get_option(SHUFFLE),
+        retry=_retry_of(joined) if retried else None,
+        timeout=joined.get_option(TIMEOUT).total_seconds(),
+    )
+
+
+def _retry_of(joined: TableOptions) -> Retry:
+    return Retry(joined.get_option(FIXED_DELAY).total_seconds(), joined.get_option(MAX_ATTEMPTS))
 
 
 def hint_options(given: Mapping[str, str]) -> dict[str, str]:
@@ -251,17 +318,3 @@ def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
         if value is None:
             raise OptionError(f"option {key!r} has no value: leave it out")
     return {key: str(value) for key, value in given.items()}
-
-
-def retry_of(options: TableOptions) -> Retry | None:
-    """Return the retry of keys without a match; None without retries."""
-    if not options.get_option(RETRY_PREDICATE):
-        return None
-    return Retry(options.get_option(FIXED_DELAY).total_seconds(), options.get_option(MAX_ATTEMPTS))
-
-
-def cache_root(options: TableOptions) -> Path:
-    """Return the folder of the caches: the option, or one under the system's folder for temporary files, by
-    user.
-    """
-    return local_root(options.get_option(CACHE_DIR))

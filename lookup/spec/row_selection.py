@@ -14,7 +14,7 @@ from lockgate.framework.access import ALLOWED
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.request import require_unrestricted
-from lockgate.lookup.spec.options import PARTITION_INTERVAL, SCAN_PARTITIONS, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.pushdown import (
     AlwaysFalse,
     AlwaysTrue,
@@ -53,8 +53,8 @@ class RowSelector:
         self._table = table
         self._spec = spec
         options = lookup_options(table.options, spec.options)
-        self._partitions = options.get_option(SCAN_PARTITIONS)
-        self._interval = options.get_option(PARTITION_INTERVAL).total_seconds()
+        self._partitions = options.scan_partitions
+        self._interval = options.partition_interval
         self._decision = ALLOWED if spec.rights is None else spec.rights.decision
         self._masks = DecidedMasks(self._decision.masks, table.schema)
         self._last: RowSelection | None = None
@@ -122,7 +122,7 @@ def _meeting(rows: pa.Table, condition: Predicate) -> Bools:
 def selection_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> RowSelection:
     """Return the selection of a lookup at a snapshot; None is the state before the first."""
     options = lookup_options(table.options, spec.options)
-    partitions = options.get_option(SCAN_PARTITIONS)
+    partitions = options.scan_partitions
     if not partitions:
         return RowSelection(spec.where)
     there = set()

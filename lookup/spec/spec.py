@@ -27,7 +27,7 @@ from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.codec.key_codec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
 from lockgate.lookup.codec.row_codec import RowCodec
-from lockgate.lookup.spec.options import CACHE, SCAN_PARTITIONS, lookup_options
+from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.rights import CacheRights, RightsJson
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
@@ -222,7 +222,7 @@ def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
         if len(set(names)) != len(names):
             raise InputError(f"{role}= names a column twice: {', '.join(names)}")
     condition = sorted({path[0] for path in columns_of(spec.where)}) if spec.where is not None else []
-    partitions = lookup_options(schema.options, spec.options).get_option(SCAN_PARTITIONS)
+    partitions = lookup_options(schema.options, spec.options).scan_partitions
     if partitions:
         partitions.check(spec.identifier, schema)
         condition += schema.partition_keys
@@ -284,9 +284,9 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
         "masked": list(seen.missing_keys(layout.read_columns)),
         "sealed": _with_keys(layout, seen).keys,
-        "storage": lookup_options(table.options, spec.options).get_option(CACHE),
+        "storage": lookup_options(table.options, spec.options).cache,
     }
-    partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
+    partitions = lookup_options(table.options, spec.options).scan_partitions
     if partitions:
         content["partitions"] = repr(partitions)
     if spec.rights is not None:

@@ -201,7 +201,9 @@ def lookup(tmp_path: Path) -> Iterator[Lookup]:
 def ask(lookup: Lookup, snapshot_id: int, number: int) -> str | None:
     keys = [pa.array([secret_rows(range(number, number + 1))[0]["id"]])]
     path = str(lookup.directory.path)
-    found = worker.answer(path, snapshot_id, keys, FIELDS, False, 1 << 20).to_pylist()[0]
+    found = worker.answer(
+        worker.WantedState(path, snapshot_id, 1 << 20), keys, worker.AnswerForm(FIELDS, many=False)
+    ).to_pylist()[0]
     return None if found is None else str(found["name"])
 
 

@@ -48,7 +48,8 @@ def by_python(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     """Ask a state for the key 1, as a task in a Python worker does, which waits for it for a moment."""
     keys = [pa.array([1], pa.int64())]
     try:
-        found = worker.answer(str(directory.path), snapshot_id, keys, FIELDS, False, 1 << 20, 0.2, None, mark)
+        wanted = worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 0.2, mark)
+        found = worker.answer(wanted, keys, worker.AnswerForm(FIELDS, many=False))
     except LockgateError as error:
         return f"{type(error).__name__}: {error}"
     assert found.to_pylist() in ([{"text": "old"}], [{"text": "new"}])
@@ -319,7 +320,7 @@ def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None
 
 def by_python_patient(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     try:
-        worker.generation(str(directory.path), snapshot_id, 1 << 20, 20.0, mark)
+        worker.generation(worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 20.0, mark))
     except LockgateError as error:
         return f"{type(error).__name__}: {error}"
     return "opened"

@@ -25,7 +25,7 @@ from lockgate.lookup.driver.cluster import ExecutorOwners, commands_of, owner_ev
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import answer
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
 from lockgate.lookup.spec.cache_paths import ROOT_VARIABLE
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -222,5 +222,6 @@ class World:
     def ask(self, lookup: Lookup, snapshot_id: int, root: Path | None = None, wait: float = 60.0) -> set[Any]:
         """What tasks on a host find."""
         path = str((root or self.folder / "cache") / lookup.directory.path.name)
-        found = answer(path, snapshot_id, [pa.array(range(50))], FIELDS, False, 1 << 20, wait)
+        wanted = WantedState(path, snapshot_id, 1 << 20, wait)
+        found = answer(wanted, [pa.array(range(50))], AnswerForm(FIELDS, many=False))
         return {None if line is None else line["n"] for line in found.to_pylist()}

@@ -16,7 +16,7 @@ from lockgate.framework.store.table import Table
 from lockgate.lookup.driver.owner_sites import Site
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import answer
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
@@ -60,7 +60,8 @@ def ask(lookup: Lookup, snapshot_id: int, ids: list[int | None]) -> list[Any]:
 
 
 def ask_folder(path: Path, snapshot_id: int, ids: list[int | None]) -> list[Any]:
-    found = answer(str(path), snapshot_id, [pa.array(ids, pa.int64())], FIELDS, False, 1 << 20)
+    wanted = WantedState(str(path), snapshot_id, 1 << 20)
+    found = answer(wanted, [pa.array(ids, pa.int64())], AnswerForm(FIELDS, many=False))
     return [None if line is None else line["n"] for line in found.to_pylist()]
 
 

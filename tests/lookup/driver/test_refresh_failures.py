@@ -19,7 +19,7 @@ from lockgate.framework.store.table import Table
 from lockgate.lookup.cache.directory import disk_usage
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import answer
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 BUDGET = 1 << 20
@@ -54,8 +54,10 @@ class World:
         return self.lookups[-1]
 
     def ask(self, lookup: Lookup, snapshot_id: int) -> set[str | None]:
-        path, fields = str(lookup.directory.path), [pa.field("text", pa.string())]
-        found = answer(path, snapshot_id, [pa.array(range(20))], fields, False, 1 << 20)
+        form = AnswerForm([pa.field("text", pa.string())], many=False)
+        found = answer(
+            WantedState(str(lookup.directory.path), snapshot_id, 1 << 20), [pa.array(range(20))], form
+        )
         return {None if line is None else line["text"][:1] for line in found.to_pylist()}
 
 

@@ -27,10 +27,11 @@ from lockgate.framework.store.catalog import Catalog
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver import registry
 from lockgate.lookup.driver.batch_pins import Pins
+from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec, open_lookup
 from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
 from lockgate.lookup.join.task_lookup import TaskLookup, look_up_batches
-from lockgate.lookup.join.worker import answer
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
 from lockgate.lookup.spec.spec import cache_id
 
 
@@ -219,17 +220,22 @@ def test_a_pinned_snapshot_that_was_removed_by_force(world: World) -> None:
     assert lookup.pin("query", 0) == 2
 
 
+def ask_for_3(lookup: Lookup, snapshot_id: int) -> list[Any]:
+    wanted = WantedState(str(lookup.directory.path), snapshot_id, 1 << 20)
+    return list(answer(wanted, [pa.array([3])], AnswerForm(FIELDS, many=False)).to_pylist())
+
+
 def test_encrypted_columns_are_decrypted_with_keys_from_the_pipe(world: World) -> None:
     world.catalog = Catalog(str(world.folder / "warehouse"), keys=KEY)
     table = world.create(**{"orc.encrypt": "pii:name", "orc.mask": "nullify:name"})
     table.append(rows(range(10), 1))
     lookup = world.lookup()
     lookup.pin("query", 0)
-    found = answer(str(lookup.directory.path), 1, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    found = ask_for_3(lookup, 1)
     assert found == [{"name": "name-3", "n": 1}]
     table.append(rows(range(10), 2))
     lookup.wait_for(2, timeout=20)
-    found = answer(str(lookup.directory.path), 2, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    found = ask_for_3(lookup, 2)
     assert found == [{"name": "name-3", "n": 2}]
     pid = lookup.status().owner_pid
     for secret in (b"0123456789abcdef", b"MDEyMzQ1Njc4OWFiY2RlZg=="):
@@ -246,7 +252,7 @@ def test_without_the_key_the_mask_is_joined_with_a_warning(world: World) -> None
     world.catalog = Catalog(folder)
     lookup = world.lookup()
     lookup.pin("query", 0)
-    found = answer(str(lookup.directory.path), 1, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    found = ask_for_3(lookup, 1)
     assert found == [{"name": None, "n": 1}]
     assert with_key.directory.path != lookup.directory.path
     options = {"lookup.cache-dir": str(world.folder / "cache")}

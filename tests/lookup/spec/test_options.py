@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,10 @@ import pytest
 from lockgate.errors import OptionError
 from lockgate.framework.options.table_options import TableOptions, known_options
 from lockgate.lookup.spec import cache_paths
+from lockgate.lookup.spec.cache_paths import local_root
 from lockgate.lookup.spec.options import (
     ALL,
     CACHE_DIR,
-    REFRESH_ASYNC,
-    cache_root,
     hint_options,
     lookup_options,
     option_texts,
@@ -34,9 +34,12 @@ def test_every_option_is_documented_and_known_to_tables() -> None:
 def test_the_call_wins_over_the_table() -> None:
     table = {"lookup.refresh.async": "false", "lookup.cache-dir": "/table", "bucket": "1"}
     joined = lookup_options(table, {"lookup.cache-dir": "/call"})
-    assert joined.get_option(REFRESH_ASYNC) is False
-    assert cache_root(joined) == Path("/call")
-    assert "bucket" not in joined
+    assert joined.refresh_async is False
+    assert joined.cache_dir == "/call"
+    assert lookup_options({**table, "bucket": "2"}, {"lookup.cache-dir": "/call"}) is joined, "parsed once"
+    assert lookup_options(table, {"lookup.cache-dir": "/other"}).cache_dir == "/other"
+    with pytest.raises(FrozenInstanceError):
+        joined.cache_dir = "/later"  # type: ignore[misc]  # it is frozen
     assert CACHE_DIR.default == ""
 
 
@@ -45,7 +48,7 @@ def test_the_folder_without_the_option_is_the_users_own(
 ) -> None:
     monkeypatch.setattr(cache_paths.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(cache_paths.os, "getuid", lambda: 1234)
-    assert cache_root(TableOptions({})) == tmp_path / "lockgate-lookup-1234"
+    assert local_root(lookup_options({}, {}).cache_dir) == tmp_path / "lockgate-lookup-1234"
 
 
 def test_options_of_a_call_may_be_values() -> None:
