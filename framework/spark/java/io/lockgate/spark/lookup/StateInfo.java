@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.nio.file.Path;
 
 /**
- * What the file {@link #FILE} of a state says: the fingerprint of its snapshot, and how rows are
- * stored. The file is there if a state is complete.
+ * The content of the file {@link #FILE} of a state: the fingerprint of its snapshot, and how rows
+ * are stored. The file is there if a state is complete.
  */
 record StateInfo(String fingerprint, String storage) {
   static final String FILE = "GENERATION.json";
