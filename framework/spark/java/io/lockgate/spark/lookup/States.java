@@ -192,7 +192,7 @@ final class States {
    */
   private static long markIn(Path folder) {
     try {
-      return markOf(StateInfo.read(folder).fingerprint());
+      return markOf(CacheState.Info.read(folder).fingerprint());
     } catch (NoSuchFileException | FileNotFoundException e) {
       return 0;
     } catch (IOException e) {
@@ -206,7 +206,7 @@ final class States {
   }
 
   private static boolean isThere(Path folder, long mark) {
-    return mark == 0 ? Files.exists(folder.resolve(StateInfo.FILE)) : markIn(folder) == mark;
+    return mark == 0 ? Files.exists(folder.resolve(CacheState.Info.FILE)) : markIn(folder) == mark;
   }
 
   private static String wish(long snapshot, long mark) {
@@ -226,7 +226,7 @@ final class States {
   private static Object stamp(Path folder) {
     try {
       BasicFileAttributes attributes =
-          Files.readAttributes(folder.resolve(StateInfo.FILE), BasicFileAttributes.class);
+          Files.readAttributes(folder.resolve(CacheState.Info.FILE), BasicFileAttributes.class);
       return attributes.fileKey() + " " + attributes.lastModifiedTime();
     } catch (IOException e) {
       return null;
@@ -322,8 +322,8 @@ final class States {
       return; // the owner has not refused
     }
     try {
-      String type = StateInfo.text(error, "type", refusal);
-      throw Failure.inTask(type + ": " + StateInfo.text(error, "message", refusal), null);
+      String type = CacheState.Info.text(error, "type", refusal);
+      throw Failure.inTask(type + ": " + CacheState.Info.text(error, "message", refusal), null);
     } catch (IOException e) {
       throw Failure.inTask("LookupCacheError: " + e.getMessage(), e);
     }
