@@ -22,7 +22,7 @@ from harness import describe_machine, emit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from ranger_world import definition
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.table import decide_table
 
@@ -63,9 +63,9 @@ def policy(rnd: random.Random, number: int) -> dict[str, Any]:
     return {**document, "policyItems": [item], "denyPolicyItems": denials}
 
 
-def asked(number: int) -> Asked:
+def asked(number: int) -> RangerRequest:
     names = {"catalog": "lake", "database": f"db{number % DATABASES}", "table": f"table_{number // TABLES}"}
-    return Asked(resource=names, access="select", user="zoe", groups=frozenset(["analysts"]))
+    return RangerRequest(resource=names, access="select", user="zoe", groups=frozenset(["analysts"]))
 
 
 def main() -> int:

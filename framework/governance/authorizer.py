@@ -17,7 +17,7 @@ from lockgate.framework.access import (
     SqlDecision,
     Target,
 )
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table
@@ -206,10 +206,10 @@ class _Question:
 
     # --- what is asked for ---
 
-    def _asked(self, **more: Any) -> Asked:
+    def _asked(self, **more: Any) -> RangerRequest:
         principal = self._request.principal
         attributes = {principal.user: principal.attributes} if principal.attributes else {}
-        return Asked(
+        return RangerRequest(
             resource=resource_of(self._engine, self._authorizer.catalog, self._request.target),
             access=self._access,
             user=principal.user,
@@ -301,7 +301,7 @@ class _Question:
             ways.append(f"ask by CALL sys.request_access(table => '{target.name}')")
         return tuple(ways)
 
-    def _note(self, asked: Asked, result: Result, column: str | None = None) -> None:
+    def _note(self, asked: RangerRequest, result: Result, column: str | None = None) -> None:
         if self._authorizer.audit is None or not self._records or not result.audited:
             return
         resource = {**asked.resource, **({"column": column} if column else {})}

@@ -93,7 +93,7 @@ def index_path(file: CandidateFile) -> str | None:
     return f"{file.path.rpartition('/')[0]}/{names[0]}" if names else None
 
 
-class _Kept:
+class _ImmutableCache:
     """Index files that were read; their names are never used again."""
 
     def __init__(self) -> None:
@@ -117,4 +117,4 @@ class _Kept:
         return data
 
 
-_kept = _Kept()
+_kept = _ImmutableCache()

@@ -26,7 +26,7 @@ _LONGEST = 20_000
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedDataset:
     """A dataset as the connector names it, with the catalog of its warehouse if that is one of Lockgate's."""
 
     type: str
@@ -97,7 +97,9 @@ def record(context: BridgeContext, request: RecordRequest) -> bool:
     return bool(warehouses)
 
 
-def _naming(context: BridgeContext, target: Named | None, inputs: Sequence[Named]) -> dict[str, Catalog]:
+def _naming(
+    context: BridgeContext, target: NamedDataset | None, inputs: Sequence[NamedDataset]
+) -> dict[str, Catalog]:
     """Return the warehouses that know of what a statement reads, or writes, outside of all of them."""
     outside = [each.seen_from("") for each in (target, *inputs) if each is not None]
     return naming(outside, context.principal)
@@ -110,7 +112,7 @@ def _renaming(request: RecordRequest) -> RecordRequest:
     return {**request, "inputs": inputs, "edges": [(new, 0, old, 1)], "columns": [new]}
 
 
-def _with_id(target: Named) -> Named:
+def _with_id(target: NamedDataset) -> NamedDataset:
     """Return the target with its table's id, which it has only now if the statement made the table."""
     if target.catalog is None or target.id or len(target.parts) != 2:
         return target
@@ -120,7 +122,9 @@ def _with_id(target: Named) -> Named:
     return replace(target, id=str(target.catalog.load_table(name).table_id))
 
 
-def _shape(request: RecordRequest, target: Named | None, inputs: Sequence[Named], address: str) -> Shape:
+def _shape(
+    request: RecordRequest, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
+) -> Shape:
     carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
     changes = request["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
@@ -146,7 +150,7 @@ def _shape(request: RecordRequest, target: Named | None, inputs: Sequence[Named]
     )
 
 
-def _same(one: Named, other: Named) -> bool:
+def _same(one: NamedDataset, other: NamedDataset) -> bool:
     return (
         one.parts == other.parts and one.catalog is other.catalog and one.catalog_name == other.catalog_name
     )
@@ -155,9 +159,9 @@ def _same(one: Named, other: Named) -> bool:
 def _run(
     context: BridgeContext,
     request: RecordRequest,
-    target: Named | None,
-    inputs: Sequence[Named],
-    commits: Sequence[Named],
+    target: NamedDataset | None,
+    inputs: Sequence[NamedDataset],
+    commits: Sequence[NamedDataset],
 ) -> Run:
     run = request["run"]
     written = [
@@ -190,12 +194,12 @@ def _run(
     )
 
 
-def named(context: BridgeContext, found: DatasetJson) -> Named:
+def named(context: BridgeContext, found: DatasetJson) -> NamedDataset:
     """Return a dataset of a message of the connector, with its warehouse if that is one of Lockgate's."""
     if found["type"] == "named":
         return _declared(context, found["parts"][0])
     catalog = _catalog(context, found["handle"])
-    return Named(
+    return NamedDataset(
         type=found["type"],
         parts=tuple(found["parts"]),
         catalog_name="" if catalog is not None else found["catalog"] or "",
@@ -215,17 +219,17 @@ def _catalog(context: BridgeContext, handle: str | None) -> Catalog | None:
         return None
 
 
-def _declared(context: BridgeContext, text: str) -> Named:
+def _declared(context: BridgeContext, text: str) -> NamedDataset:
     """Return what a program named: a table of a catalog of this session, or a path."""
     if "/" in text:
-        return Named("file", (text,), "", "", None, None)
+        return NamedDataset("file", (text,), "", "", None, None)
     parts, _ = split_name(text)
     catalog, rest = _catalog_of(context.spark, context, parts[0]), tuple(parts[1:])
     if catalog is None or len(rest) != 2:
-        return Named("table", rest or tuple(parts), parts[0], "", None, None)
+        return NamedDataset("table", rest or tuple(parts), parts[0], "", None, None)
     name = ".".join(rest)
     table_id = str(catalog.load_table(name).table_id) if catalog.table_exists(name) else ""
-    return Named("table", rest, "", table_id, None, catalog)
+    return NamedDataset("table", rest, "", table_id, None, catalog)
 
 
 def _catalog_of(spark: Any, context: BridgeContext, name: str) -> Catalog | None:

@@ -9,13 +9,13 @@ from lockgate.errors import LockgateError
 from lockgate.framework.lineage.model.records import TARGET, ColumnId, Edge, RowEdge
 
 if TYPE_CHECKING:
-    from lockgate.framework.lineage.capture import Named
+    from lockgate.framework.lineage.capture import NamedDataset
 
 
 def ids_of(
     kind: str,
-    target: Named | None,
-    inputs: Sequence[Named],
+    target: NamedDataset | None,
+    inputs: Sequence[NamedDataset],
     edges: Iterable[Edge],
     rows: Iterable[RowEdge],
     columns: Iterable[str],
@@ -44,7 +44,7 @@ def _ids_among(ids: Mapping[str, int], number: int, names: Iterable[str]) -> Ite
             yield number, name, f"{ids[top.lower()]}{dot}{rest}"
 
 
-def _ids(dataset: Named, *, is_newest: bool) -> dict[str, int]:
+def _ids(dataset: NamedDataset, *, is_newest: bool) -> dict[str, int]:
     if dataset.catalog is None or dataset.type != "table" or len(dataset.parts) != 2:
         return {}
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import Action
 from lockgate.framework.lineage.model.names import split_name
-from lockgate.framework.lineage.questions.vertices import Found, find, vertices
+from lockgate.framework.lineage.questions.vertices import VertexMatch, find, vertices
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.grants import grant_by_name
 from lockgate.framework.store.identifier import Identifier
@@ -76,7 +76,9 @@ def readable_processes(database: sqlite3.Connection, may_read: Readable) -> list
     return [number for number in numbers if number not in left_out]
 
 
-def find_readable(database: sqlite3.Connection, text: str, catalog: str | None, may_read: Readable) -> Found:
+def find_readable(
+    database: sqlite3.Connection, text: str, catalog: str | None, may_read: Readable
+) -> VertexMatch:
     """Find what `text` names, as `find` does; AccessDeniedError if its table may not be read.
 
     Names that are like an unknown one are those of tables that may be read.

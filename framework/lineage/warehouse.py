@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lockgate.framework.lineage.sinks import offer
+from lockgate.framework.lineage.store.external_datasets import ExternalDatasets
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
-from lockgate.framework.lineage.store.outside import Outside
 from lockgate.framework.lineage.store.segments import Segments
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class WarehouseLineage:
         self.segments = Segments(catalog.file_system, catalog.warehouse)
         self.journal = Journal(self.segments, application)
         self.journal.written = lambda records: offer(address_of(catalog), records)
-        self.outside = Outside(self.peeking)
+        self.outside = ExternalDatasets(self.peeking)
 
     def add(self, record: Record) -> None:
         """Note a record; it is in the warehouse after the next flush."""

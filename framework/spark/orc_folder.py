@@ -83,7 +83,7 @@ class ProvenKeys(KeyProvider):
 
 
 @dataclass(frozen=True)
-class Found:
+class FileTail:
     """Findings in the tail of a file: its columns, those read as masks, its local keys, whether it has tags.
 
     `masked` has the names of keys by column, `encrypted` the local keys as they are stored.
@@ -169,13 +169,13 @@ def _paths(reader: DataFrameReader, path: str) -> list[str]:
     return reader.schema("any STRING").orc(path).inputFiles()
 
 
-def _inspected(paths: Sequence[str], keys: KeyProvider, file_system: Mapping[str, str]) -> list[Found]:
+def _inspected(paths: Sequence[str], keys: KeyProvider, file_system: Mapping[str, str]) -> list[FileTail]:
     with ThreadPoolExecutor(_THREADS) as pool:
         found = pool.map(lambda path: _inspect(path, keys, file_system), paths)
         return [each for each in found if each is not None]
 
 
-def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> Found | None:
+def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> FileTail | None:
     """Read a file's tail and prove its keys; None for a file without a byte, as writers without rows leave.
 
     WrongKeyError if a key that is held does not open it.
@@ -197,12 +197,12 @@ def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> Found |
         stored.update(bytes(key) for each in tail.footer.stripes for key in each.encrypted_local_keys)
         masked = {column.column: str(column.key) for column in variants.columns() if not column.open}
         tagged = find_header(tail) is not None
-        return Found(path, tail.types.names, masked, tuple(stored), tagged)
+        return FileTail(path, tail.types.names, masked, tuple(stored), tagged)
     finally:
         source.close()
 
 
-def _check_names(files: Sequence[Found], frame: DataFrame, *, given: bool) -> dict[str, str]:
+def _check_names(files: Sequence[FileTail], frame: DataFrame, *, given: bool) -> dict[str, str]:
     """Return the names that the schema gives to columns of files without names (Hive's `_col0`, ...)."""
     nameless = [found for found in files if all(_NAMELESS.fullmatch(name) for name in found.columns)]
     if not nameless:
@@ -225,12 +225,12 @@ def _check_names(files: Sequence[Found], frame: DataFrame, *, given: bool) -> di
 
 
 def _verify(
-    files: Sequence[Found], keys: KeyProvider, integrity: Mode, file_system: Mapping[str, str]
+    files: Sequence[FileTail], keys: KeyProvider, integrity: Mode, file_system: Mapping[str, str]
 ) -> None:
     """Check whole files by their tags, since Spark's reader does not; IntegrityError if one does not fit."""
     from lockgate.framework.orc.integrity.verify import verify_file
 
-    def verify(found: Found) -> None:
+    def verify(found: FileTail) -> None:
         if integrity == "require" and found.encrypted and not found.tagged:
             raise IntegrityError(f"{found.path} has no tags, so nothing can check its integrity")
         report = verify_file((resolve(found.path, file_system)[0], found.path), keys, name=found.path)

@@ -31,7 +31,7 @@ class Storage(StrEnum):
     MEMORY = "memory"
 
 
-class Found(NamedTuple):
+class FoundRows(NamedTuple):
     """Values found together: `rows[i]` is the value of the key numbered `at[i]`."""
 
     at: Int64s
@@ -44,7 +44,7 @@ Piece = tuple[Rows, Rows]
 class Reader(Protocol):
     """A state open for reading; it never changes."""
 
-    def find(self, keys: Rows) -> list[Found]:
+    def find(self, keys: Rows) -> list[FoundRows]:
         """Find the values of keys, which are sorted by their bytes and distinct; in one part or several."""
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.backends import Found, Reader, open_reader
+from lockgate.lookup.cache.backends import FoundRows, Reader, open_reader
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.codec.cache_cipher import CacheCipher
@@ -143,7 +143,7 @@ class Generation:
         return pa.concat_batches(batches)
 
 
-def _check_size(found: Sequence[Found], asked: Int64s, distinct: int, most_bytes: int) -> None:
+def _check_size(found: Sequence[FoundRows], asked: Int64s, distinct: int, most_bytes: int) -> None:
     # `asked` are the numbers of the distinct keys, once for each key asked for: a value counts each time.
     words = max((int(part.rows.lengths.max()) for part in found if len(part.at)), default=0)
     if words * 8 * len(asked) <= most_bytes:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.backends import LAYERS_FILE, Found, Piece, Storage
+from lockgate.lookup.cache.backends import LAYERS_FILE, FoundRows, Piece, Storage
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.layers import PARTS, Layer, LayerWriter, hashes_of, merged
 from lockgate.lookup.cache.prefetch import read_ahead
@@ -37,8 +37,8 @@ _BASE_GROWTH = 4
 _INLINE_ROWS = 1 << 19
 
 
-def _find(layers: Sequence[Layer], keys: Rows) -> list[Found]:
-    found: list[Found] = []
+def _find(layers: Sequence[Layer], keys: Rows) -> list[FoundRows]:
+    found: list[FoundRows] = []
     if len(keys) == 0:
         return found
     hashes = hashes_of(keys)
@@ -56,7 +56,7 @@ def _find(layers: Sequence[Layer], keys: Rows) -> list[Found]:
             asked = asked[there]
             values = layer.values(at[asked])
         if len(asked):
-            found.append(Found(asked, values))
+            found.append(FoundRows(asked, values))
     return found
 
 
@@ -81,7 +81,7 @@ class MemoryReader:
     def __init__(self, path: Path) -> None:
         self._layers = _open_layers(path, _read_layers(path)["layers"])
 
-    def find(self, keys: Rows) -> list[Found]:
+    def find(self, keys: Rows) -> list[FoundRows]:
         """Find the values of keys, which are sorted by their bytes and distinct."""
         return _find(self._layers, keys)
 

@@ -33,7 +33,7 @@ from rocksdict import (
 )
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.backends import Found, Piece, Storage
+from lockgate.lookup.cache.backends import FoundRows, Piece, Storage
 from lockgate.lookup.cache.prefetch import read_ahead
 from lockgate.lookup.codec.byte_rows import Rows, Scattered
 from lockgate.lookup.codec.cache_cipher import CacheCipher, Opener, Sealer, stored_keys
@@ -81,7 +81,7 @@ def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
     return values
 
 
-def _find(db: Rdict, keys: Rows, opener: Opener | None) -> list[Found]:
+def _find(db: Rdict, keys: Rows, opener: Opener | None) -> list[FoundRows]:
     values = _read(db, (keys if opener is None else stored_keys(keys)).to_bytes())
     found = [value for value in values if value is not None]
     # Python's own loops, where they can be had: half of a refresh was spent in such lines.
@@ -89,7 +89,7 @@ def _find(db: Rdict, keys: Rows, opener: Opener | None) -> list[Found]:
     rows: Rows | Scattered = Rows.from_values(found)
     if opener is not None:
         rows = opener.open(keys if len(at) == len(keys) else keys.take(at), cast(Rows, rows))
-    return [Found(at, rows)]
+    return [FoundRows(at, rows)]
 
 
 def _meta(db: Rdict) -> dict[str, Any] | None:
@@ -112,7 +112,7 @@ class ReadOnlyStore:
         )
         self._opener = None if cipher is None else Opener(cipher, (_meta(self._db) or {}).get(_SESSIONS, []))
 
-    def find(self, keys: Rows) -> list[Found]:
+    def find(self, keys: Rows) -> list[FoundRows]:
         """Find the values of keys; fastest when they are sorted and distinct."""
         return _find(self._db, keys, self._opener)
 

@@ -49,7 +49,7 @@ def report_of(
 
 
 @dataclass
-class _Known:
+class _ReportedBatch:
     lookup_id: str
     report: BatchReport
     changed_at: float
@@ -62,7 +62,7 @@ class Reports:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._next = 0
-        self._batches: OrderedDict[int, _Known] = OrderedDict()
+        self._batches: OrderedDict[int, _ReportedBatch] = OrderedDict()
         self._last: dict[str, BatchReport] = {}
         self._counter: Counter | None = None
         self._context: Any = None
@@ -74,7 +74,7 @@ class Reports:
         with self._lock:
             self._next = self._next % (_TOKENS - 1) + 1
             token = self._next
-            self._batches[token] = _Known(lookup_id, report, time.monotonic())
+            self._batches[token] = _ReportedBatch(lookup_id, report, time.monotonic())
             while len(self._batches) > _MOST_BATCHES:
                 self._batches.popitem(last=False)
             if self._thread is None:

@@ -83,6 +83,9 @@ def governed(lake: Lake, path: Path) -> Iterator[World]:
     finally:
         plugins().unregister("governance-of-a-test")
         conf.remove(ACTS)
+        # Writers of Spark take the active session, which would be that of the last user.
+        jvm: Any = lake.spark._jvm
+        jvm.org.apache.spark.sql.SparkSession.setActiveSession(lake.spark._jsparkSession)
 
 
 def limit(world: World, people: str) -> World:

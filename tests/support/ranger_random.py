@@ -7,7 +7,7 @@ from typing import Any
 
 from ranger_world import ACCESSES, LEVELS, definition
 
-from lockgate.framework.governance.ranger.conditions.request import ANY, Asked
+from lockgate.framework.governance.ranger.conditions.request import ANY, RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
@@ -120,8 +120,8 @@ def engine_of(said: Said) -> Engine:
     return Engine(said["servicePolicies"], roles=said["roles"]["rangerRoles"])
 
 
-def asked_of(said: Said) -> Asked:
-    return Asked(
+def asked_of(said: Said) -> RangerRequest:
+    return RangerRequest(
         resource=said["resource"]["elements"],
         access=said["accessType"] or ANY,
         user=said["user"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
@@ -111,10 +111,10 @@ def engine(*policies: Mapping[str, Any], **more: Any) -> Engine:
     return Engine(service(*policies), **more)
 
 
-def asked(path: str, access: str = "select", user: str | None = "ann", **more: Any) -> Asked:
+def asked(path: str, access: str = "select", user: str | None = "ann", **more: Any) -> RangerRequest:
     """A request for a path such as `lake.db.t.c`."""
     named = dict(zip(LEVELS, path.split(".") if path else (), strict=False))
-    return Asked(**{"resource": named, "access": access, "user": user, **more})
+    return RangerRequest(**{"resource": named, "access": access, "user": user, **more})
 
 
 def answer(

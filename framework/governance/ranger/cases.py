@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.ranger.conditions.request import ANY, Asked
+from lockgate.framework.governance.ranger.conditions.request import ANY, RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
@@ -62,7 +62,7 @@ def instant(text: str | None) -> datetime | None:
         raise InputError(f"{text!r} is no time: write it as 20260131-23:59:59.000+0000") from None
 
 
-def asked_of(document: Document, case: Document) -> Asked:
+def asked_of(document: Document, case: Document) -> RangerRequest:
     """Return the request of a case, which may hold attributes of users and groups."""
     context = dict(document.get("context") or {})
     tags = context.pop("TAGS", None)
@@ -70,7 +70,7 @@ def asked_of(document: Document, case: Document) -> Asked:
     if isinstance(requested, str):
         context["REQUESTED_RESOURCES"] = json.loads(requested)
     resource = document.get("resource") or {}
-    return Asked(
+    return RangerRequest(
         resource=resource.get("elements") or {},
         access=document.get("accessType") or ANY,
         user=document.get("user"),

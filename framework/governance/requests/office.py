@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from lockgate.errors import AccessDeniedError, InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.governance.authorizer import RangerAuthorizer, access_of
-from lockgate.framework.governance.ranger.conditions.request import ADMIN, Asked
+from lockgate.framework.governance.ranger.conditions.request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.plugins import current_principal, plugins
 
@@ -124,7 +124,7 @@ class Office:
         principal, resource = current_principal(), self.authorizer.resource_of(table)
         if "column" in self._engine.service.levels:
             resource = {**resource, "column": column}
-        asked = Asked(
+        asked = RangerRequest(
             resource=resource,
             access=ADMIN,
             user=principal.user,

@@ -86,7 +86,7 @@ class BuildIndex(Procedure):
 
 
 @dataclass(frozen=True)
-class _Lacking:
+class _UnindexedFile:
     """A data file and what it is to be indexed by."""
 
     entry: ManifestEntry
@@ -95,7 +95,7 @@ class _Lacking:
 
 def _lacking(
     table: Table, indexed: Sequence[IndexedField], live: Sequence[ManifestEntry]
-) -> Iterator[_Lacking]:
+) -> Iterator[_UnindexedFile]:
     """Yield the files that no segment covers by all that is asked.
 
     A column that a rule chose lacks nothing where a segment knows the file, since the rule may have left it
@@ -116,11 +116,11 @@ def _lacking(
             if (file not in listed if one.chosen else file not in covered.get(part_name(one), ()))
         ]
         if missing:
-            yield _Lacking(each, tuple(missing))
+            yield _UnindexedFile(each, tuple(missing))
 
 
-def _batches(lacking: Sequence[_Lacking]) -> Iterator[list[_Lacking]]:
-    batch: list[_Lacking] = []
+def _batches(lacking: Sequence[_UnindexedFile]) -> Iterator[list[_UnindexedFile]]:
+    batch: list[_UnindexedFile] = []
     size = 0
     for each in lacking:
         batch.append(each)
@@ -132,7 +132,7 @@ def _batches(lacking: Sequence[_Lacking]) -> Iterator[list[_Lacking]]:
         yield batch
 
 
-def _segment_of(table: Table, batch: Sequence[_Lacking]) -> tuple[NewIndexFile, ...]:
+def _segment_of(table: Table, batch: Sequence[_UnindexedFile]) -> tuple[NewIndexFile, ...]:
     segments = [
         named_segment(
             collected(table, each.entry, SegmentCollector(table, each.indexed)), each.entry.file.file_name

@@ -45,7 +45,7 @@ def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
     """Open a segment; None, and a warning, if it is missing or damaged: it then knows nothing."""
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    segments = _segments.setdefault(table.file_system, _Kept(_MOST_SEGMENTS))
+    segments = _segments.setdefault(table.file_system, _ImmutableCache(_MOST_SEGMENTS))
     found = segments.get(uri)
     if found is not None:
         return found
@@ -92,7 +92,7 @@ def _opened(table: TableHandle, path: str, uri: str, size: int) -> Segment:
     return Segment(path, size, read)
 
 
-class _Kept(Generic[T]):
+class _ImmutableCache(Generic[T]):
     """Things that never change, the ones asked last kept up to a sum of sizes."""
 
     def __init__(self, most: int) -> None:
@@ -118,7 +118,7 @@ class _Kept(Generic[T]):
         return value
 
 
-_manifests: _Kept[list[IndexEntry]] = _Kept(_MOST_SEGMENTS)
+_manifests: _ImmutableCache[list[IndexEntry]] = _ImmutableCache(_MOST_SEGMENTS)
 # A segment goes on reading through the file system that opened it, with the rights that this has.
-_segments: WeakKeyDictionary[FileSystem, _Kept[Segment]] = WeakKeyDictionary()
-_ranges: _Kept[bytes] = _Kept(_MOST_BYTES)
+_segments: WeakKeyDictionary[FileSystem, _ImmutableCache[Segment]] = WeakKeyDictionary()
+_ranges: _ImmutableCache[bytes] = _ImmutableCache(_MOST_BYTES)

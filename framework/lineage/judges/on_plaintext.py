@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.lineage.capture import Named, named
+from lockgate.framework.lineage.capture import NamedDataset, named
 from lockgate.framework.lineage.messages import FilesFlowRequest, FlowRequest
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.options import ON_PLAINTEXT, choice_of
@@ -57,12 +57,12 @@ class _Target:
 class _Source:
     """A column that is read."""
 
-    dataset: Named
+    dataset: NamedDataset
     column: str
 
 
 @dataclass(frozen=True)
-class _Hidden:
+class _EncryptedOrigin:
     """An encrypted column that a source comes from, as the one who asks may see it."""
 
     key: str
@@ -119,7 +119,7 @@ def _choice(target: _Target, columns: Mapping[str, Sequence[_Source]]) -> str:
 
 def _flows(
     target: _Target, columns: Mapping[str, Sequence[_Source]], *, is_fresh: bool
-) -> Iterator[tuple[str, list[tuple[_Source, _Hidden]]]]:
+) -> Iterator[tuple[str, list[tuple[_Source, _EncryptedOrigin]]]]:
     knowledge = _Knowledge(target.catalog, is_fresh=is_fresh)
     for column, sources in columns.items():
         own = key_of(target.keys, column)
@@ -140,7 +140,7 @@ def _stays(target: _Target, column: str, source: _Source) -> bool:
     return bool(target.table_id) and is_same and source.column.lower() == column.lower()
 
 
-def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _Hidden]]]) -> str:
+def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _EncryptedOrigin]]]) -> str:
     texts = list(dict.fromkeys(
         f"{column} (from {source.dataset.text}.{source.column}, a copy of {origin.name})"
         for column, flows in found.items() for source, origin in flows
@@ -160,7 +160,7 @@ class _Knowledge:
         self._is_fresh = is_fresh
         self._has_waited = False
 
-    def of(self, source: _Source) -> Sequence[_Hidden]:
+    def of(self, source: _Source) -> Sequence[_EncryptedOrigin]:
         # Lineage of files is where they were read and written: in the warehouse of the target.
         catalog = source.dataset.catalog or self._catalog
         if catalog is None or source.dataset.type not in ("table", "file"):
@@ -173,7 +173,7 @@ class _Knowledge:
             _known.put(key, found)
         return found
 
-    def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_Hidden]:
+    def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_EncryptedOrigin]:
         self._wait()
         lineage = lineage_of(catalog)
         if not lineage.is_there():
@@ -187,15 +187,15 @@ class _Knowledge:
             self._has_waited = True
 
 
-def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> Iterator[_Hidden]:
+def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> Iterator[_EncryptedOrigin]:
     may_read, keys = Readable(catalog), _Keys(database, catalog)
     for dataset in _datasets(database, source.dataset):
         for origin in origins(database, dataset, source.column, keys):
             shown = origin.vertex.qualified if may_read(origin.vertex) else "a column that is hidden from you"
-            yield _Hidden(origin.key, shown)
+            yield _EncryptedOrigin(origin.key, shown)
 
 
-def _datasets(database: sqlite3.Connection, dataset: Named) -> Iterable[int]:
+def _datasets(database: sqlite3.Connection, dataset: NamedDataset) -> Iterable[int]:
     name = joined(dataset.parts) if dataset.type == "table" else dataset.parts[0]
     rows = database.execute(
         "SELECT id FROM dataset WHERE namespace = '' AND name = ? AND uid IN ('', ?)", (name, dataset.id)
@@ -233,14 +233,14 @@ class _Recent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[Any, ...], tuple[float, Sequence[_Hidden]]] = OrderedDict()
+        self._entries: OrderedDict[tuple[Any, ...], tuple[float, Sequence[_EncryptedOrigin]]] = OrderedDict()
 
-    def get(self, key: tuple[Any, ...]) -> Sequence[_Hidden] | None:
+    def get(self, key: tuple[Any, ...]) -> Sequence[_EncryptedOrigin] | None:
         with self._lock:
             at, found = self._entries.get(key, (0.0, None))
             return found if time.monotonic() - at < _FRESH else None
 
-    def put(self, key: tuple[Any, ...], found: Sequence[_Hidden]) -> None:
+    def put(self, key: tuple[Any, ...], found: Sequence[_EncryptedOrigin]) -> None:
         with self._lock:
             self._entries[key] = (time.monotonic(), found)
             if len(self._entries) > _MOST_KNOWN:

@@ -116,7 +116,7 @@ def _attributes(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Found:
+class VertexMatch:
     """The dataset and the columns that a text names, and the snapshot behind its `@`."""
 
     dataset: int
@@ -130,7 +130,7 @@ def find(
     text: str,
     catalog: str | None = None,
     may_name: Callable[[Vertex], bool] = lambda vertex: True,
-) -> Found:
+) -> VertexMatch:
     """Return the vertices that `text` names: `db.table`, `db.table.column`, a path, or `path#column`.
 
     A first part that is the catalog's name may be there or not. Raises NotFoundError, with the nearest names
@@ -151,7 +151,7 @@ def find(
     raise NotFoundError(f"the lineage knows no dataset {text!r}{nearest(text, names)}")
 
 
-def _exact(database: sqlite3.Connection, text: str) -> Found | None:
+def _exact(database: sqlite3.Connection, text: str) -> VertexMatch | None:
     """Find what is not named by parts: a file, or a dataset elsewhere, with `#` before a column."""
     name, mark, column = text.rpartition("#")
     for tried, rest in ((text, None), (name, column)):
@@ -177,17 +177,17 @@ def _newest(database: sqlite3.Connection, name: str) -> int | None:
 
 def _columns(
     database: sqlite3.Connection, dataset: int, column: str | None, snapshot: int | None, text: str
-) -> Found:
+) -> VertexMatch:
     rows = database.execute(_COLUMNS, (dataset,)).fetchall()
     if column is None:
-        return Found(dataset, tuple(number for _, number in rows), snapshot, None)
+        return VertexMatch(dataset, tuple(number for _, number in rows), snapshot, None)
     # Members of a struct are columns of their own; asking for the struct asks for all of them.
     wanted = column.lower()
     named = [number for name, number in rows if _is_or_is_in(name.lower(), wanted)]
     if not named:
         names = [name for name, _ in rows if name != WHOLE]
         raise ColumnNotFoundError(f"the lineage knows no column {text!r}{nearest(column, names)}")
-    return Found(dataset, tuple(named), snapshot, column)
+    return VertexMatch(dataset, tuple(named), snapshot, column)
 
 
 def _is_or_is_in(name: str, wanted: str) -> bool:

@@ -25,7 +25,7 @@ _log = logging.getLogger("lockgate.lineage")
 
 
 @dataclass
-class _Waiting:
+class _PendingRuns:
     shape: Shape
     runs: list[Run] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Journal:
         self._application = application
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _PendingRuns] = {}
         self._noted = 0
         self._timer: threading.Timer | None = None
         self._complained = False
@@ -96,7 +96,7 @@ class Journal:
         with self._writing, self._lock:
             return lines_of((each.shape, list(each.runs)) for each in self._waiting.values())
 
-    def _write(self, taken: dict[str, _Waiting]) -> bool:
+    def _write(self, taken: dict[str, _PendingRuns]) -> bool:
         try:
             self._segments.write(
                 lines_of((each.shape, each.runs) for each in taken.values()), self._application
@@ -115,7 +115,7 @@ class Journal:
             self.written([Record(each.shape, run) for each in taken.values() for run in each.runs])
         return True
 
-    def _keep(self, taken: dict[str, _Waiting]) -> None:
+    def _keep(self, taken: dict[str, _PendingRuns]) -> None:
         with self._lock:
             newer, self._waiting = self._waiting, taken
             for each in newer.values():
@@ -125,7 +125,7 @@ class Journal:
                 self.lost += sum(run.count for run in oldest.runs)
 
     def _put(self, shape: Shape, runs: Iterable[Run]) -> None:
-        waiting = self._waiting.setdefault(shape.hash, _Waiting(shape))
+        waiting = self._waiting.setdefault(shape.hash, _PendingRuns(shape))
         for run in runs:
             waiting.add(run)
 

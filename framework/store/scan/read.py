@@ -26,9 +26,9 @@ from lockgate.framework.store.merge.merge import (
 )
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
-from lockgate.framework.store.scan.chosen_rows import ChosenRows, LiveRows
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
+from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
@@ -100,7 +100,7 @@ class SplitReader:
         self._encrypted = plan.encrypted
         self._marks = {name: column_mark(table, name) for name in encrypted_columns(table)}
         self._predicate = plan.predicate
-        self._chosen = ChosenRows(table, plan)
+        self._chosen = MatchingRows(table, plan)
         self.columns = plan.schema.field_names if plan.columns is None else plan.columns
         self.columns = tuple(dict.fromkeys(self.columns))
         self._on_masked = plan.masked_predicate

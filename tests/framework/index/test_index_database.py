@@ -28,7 +28,7 @@ from lockgate.framework.store.ddl.schema_changes import (
 )
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.manifests.index_manifest import index_path
-from lockgate.framework.store.scan.chosen_rows import ChosenRows
+from lockgate.framework.store.scan.matching_rows import MatchingRows
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import col
@@ -247,7 +247,7 @@ def test_blocks_of_a_file(catalog: Catalog) -> None:
     )
     (split,) = plan(table, col("host") == "h55").splits
     (file,) = split.files
-    chosen = ChosenRows(table, plan(table, col("host") == "h55")).of(split, file)
+    chosen = MatchingRows(table, plan(table, col("host") == "h55")).of(split, file)
     assert chosen is not None
     assert list(chosen) == list(range(500, 600))
     check(table, col("host") == "h55")

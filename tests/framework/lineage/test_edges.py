@@ -56,7 +56,7 @@ def test_parts_answer_as_a_list_does(database: sqlite3.Connection, seed: int) ->
     assert all(before * 2 < after for before, after in pairwise(sizes))
     for near in (edges.TARGET, edges.SOURCE):
         ends = np.array(sorted(chance.sample(range(1, 50), 12)), np.int32)
-        found = edges.together([part.at(ends, near, 5) for part in edges.parts(database)], near)
+        found = edges.merged_edges([part.at(ends, near, 5) for part in edges.parts(database)], near)
         expected = [row for row in every if row[near] in ends and row[3] & 5]
         assert found.tolist() == sorted(
             map(list, expected), key=lambda row: (row[near], row[1 - near], row[2])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import instant, zone_of
 from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
 from lockgate.framework.governance.ranger.conditions.values import Callables, text_of
@@ -30,7 +30,7 @@ _DATES = (
 class Environment:
     """The names of one request, each computed when a script first uses it."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: RangerRequest) -> None:
         self.asked = asked
         self._found: dict[str, object] = {}
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from lockgate.errors import InputError
 from lockgate.framework.governance.ranger.conditions.environment import KNOWN, Environment
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.conditions.script import compiled
 from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
@@ -28,7 +28,7 @@ _log = logging.getLogger("lockgate.governance")
 _RUNTIME = (ScriptError, TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError, InputError)
 _CLOCK = re.compile(r" *(\d{1,2})(?::(\d{1,2}))? *([ap])\.?m\.? *", re.IGNORECASE)
 _MACRO = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-Holds = Callable[[Asked], bool]
+Holds = Callable[[RangerRequest], bool]
 
 
 class Condition:
@@ -38,7 +38,7 @@ class Condition:
         self.holds, self.unreadable = holds, unreadable
 
 
-class Defined(Protocol):
+class ConditionDefinitions(Protocol):
     """The needs of a condition of its service."""
 
     @property
@@ -50,7 +50,7 @@ class Defined(Protocol):
         """The levels of resources."""
 
 
-def condition_of(document: Mapping[str, Any], service: Defined) -> Condition | None:
+def condition_of(document: Mapping[str, Any], service: ConditionDefinitions) -> Condition | None:
     """Return a condition of a policy; None if Ranger skips it, as one that the service does not define."""
     definition = service.conditions.get(document.get("type") or "")
     if definition is None:
@@ -65,7 +65,7 @@ def condition_of(document: Mapping[str, Any], service: Defined) -> Condition | N
     return make(values, definition.get("evaluatorOptions") or {}, service)
 
 
-def _never(asked: Asked) -> bool:
+def _never(asked: RangerRequest) -> bool:
     return False
 
 
@@ -74,11 +74,13 @@ def _unreadable(reason: str) -> Condition:
     return Condition(_never, reason)
 
 
-def _script(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _script(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
     return _of_script(values[0] if values else "", True)
 
 
-def _template(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition | None:
+def _template(
+    values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions
+) -> Condition | None:
     if not values:
         return None
     return _of_script(
@@ -92,7 +94,7 @@ def _of_script(text: str, wanted: bool) -> Condition:
     except ScriptError as error:
         return _unreadable(str(error))
 
-    def holds(asked: Asked) -> bool:
+    def holds(asked: RangerRequest) -> bool:
         try:
             return script.holds(Environment(asked)) == wanted
         except _RUNTIME as error:
@@ -104,7 +106,7 @@ def _of_script(text: str, wanted: bool) -> Condition:
     return Condition(holds)
 
 
-def resolved(template: str, asked: Asked) -> str:
+def resolved(template: str, asked: RangerRequest) -> str:
     """Return a text with the values of its `${{...}}`; one that cannot be computed is empty."""
     environment = Environment(asked)
     return _MACRO.sub(lambda match: _value(match[1], environment), template)
@@ -119,7 +121,7 @@ def _value(script: str, environment: Environment) -> str:
     return "" if value is None else text_of(value)
 
 
-def _ip(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _ip(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
     return Condition(lambda asked: _is_from(values, asked.client_ip))
 
 
@@ -139,10 +141,10 @@ def _is_address(wanted: str, address: str) -> bool:
     return address == wanted if head == wanted else address.startswith(head + mark)
 
 
-def _simple(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _simple(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
     name = options.get("CONTEXT_NAME")
 
-    def holds(asked: Asked) -> bool:
+    def holds(asked: RangerRequest) -> bool:
         if not values or not name:
             return True
         found = asked.context.get(name)
@@ -152,10 +154,10 @@ def _simple(values: Sequence[str], options: Mapping[str, Any], service: Defined)
 
 
 def _context_value(inside: bool) -> Maker:
-    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
         name = str(options.get("attributeName") or "")
 
-        def holds(asked: Asked) -> bool:
+        def holds(asked: RangerRequest) -> bool:
             found = asked.context.get(name)
             return found is None or (str(found) in values) is inside
 
@@ -165,8 +167,8 @@ def _context_value(inside: bool) -> Maker:
 
 
 def _cluster(attribute: str, inside: bool) -> Maker:
-    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
-        def holds(asked: Asked) -> bool:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
+        def holds(asked: RangerRequest) -> bool:
             found = getattr(asked, attribute)
             if not values:
                 return True
@@ -177,26 +179,28 @@ def _cluster(attribute: str, inside: bool) -> Maker:
     return make
 
 
-def _action(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _action(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
     return Condition(
         lambda asked: not values or any(fnmatchcase(asked.action or "", value) for value in values)
     )
 
 
 def _tags(test: Callable[[set[str], set[str]], bool]) -> Maker:
-    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
         wanted = {name.strip() for value in values for name in value.split(",")}
         return Condition(lambda asked: test(wanted, {tag["type"] for tag in asked.tags}))
 
     return make
 
 
-def _time_of_day(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _time_of_day(
+    values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions
+) -> Condition:
     periods = [_period(value) for value in values if value]
     if None in periods:
         return _unreadable("a time of day is not understood: write it as 9:30am - 5pm")
 
-    def holds(asked: Asked) -> bool:
+    def holds(asked: RangerRequest) -> bool:
         minute = asked.now.hour * 60 + asked.now.minute
         return not periods or any(_is_within(period, minute) for period in periods if period)
 
@@ -220,7 +224,7 @@ def _is_within(period: tuple[int, int], minute: int) -> bool:
     return start <= minute <= end if start < end else start <= minute or minute <= end
 
 
-def _schedules(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+def _schedules(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
     try:
         found = [loads(value) for value in values]
     except JSONDecodeError:
@@ -231,7 +235,7 @@ def _schedules(values: Sequence[str], options: Mapping[str, Any], service: Defin
 def _together(wanted: bool) -> Maker:
     """Return columns of Hive that are read by one query, such as `db.people.name`."""
 
-    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
         matchers = [_column(value, service.resources) for value in values]
         return Condition(lambda asked: _are_together(matchers, asked) is wanted)
 
@@ -244,7 +248,7 @@ def _column(text: str, resources: Hierarchies) -> PolicyResource:
     return PolicyResource(resources, {level: {"values": [value]} for level, value in named})
 
 
-def _are_together(matchers: Sequence[PolicyResource], asked: Asked) -> bool:
+def _are_together(matchers: Sequence[PolicyResource], asked: RangerRequest) -> bool:
     requested = (asked.context.get("REQUESTED_RESOURCES") or {}).get("requestedResources")
     if requested is None or len(requested) < 2:
         return False
@@ -252,7 +256,7 @@ def _are_together(matchers: Sequence[PolicyResource], asked: Asked) -> bool:
     return found > 1
 
 
-Maker = Callable[[Sequence[str], Mapping[str, Any], Defined], Condition | None]
+Maker = Callable[[Sequence[str], Mapping[str, Any], ConditionDefinitions], Condition | None]
 _EVALUATORS: dict[str, Maker] = {
     "RangerScriptConditionEvaluator": _script,
     "RangerScriptTemplateConditionEvaluator": _template,

@@ -13,7 +13,7 @@ NO_ATTRIBUTES: Mapping[str, Mapping[str, object]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RangerRequest:
     """A request: may `user` do `access` to `resource`, a value (or several) by level?
 
     `access` is an access type of the service, `_any`, `_admin` or `_super_user`. Roles are looked up if none
@@ -64,6 +64,6 @@ class Asked:
         """The time of the request: its own, else the present."""
         return self.at or datetime.now(UTC)
 
-    def of_tag(self, tag: Tag) -> Asked:
+    def of_tag(self, tag: Tag) -> RangerRequest:
         """Return the request that a tag's policies are asked."""
         return replace(self, resource={"tag": tag["type"]}, tag=tag, scopes={})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy
@@ -17,7 +17,7 @@ from lockgate.framework.governance.ranger.policies.policy import Policy
 class SeveralAccesses:
     """The answers so far by access type, over all policies of one search."""
 
-    def __init__(self, asked: Asked, accesses: Sequence[str]) -> None:
+    def __init__(self, asked: RangerRequest, accesses: Sequence[str]) -> None:
         self._any, self.accesses = asked.is_any, accesses
         self._ignores_descendants = asked.ignores_descendant_deny
         self._lenient = asked.if_not_denied

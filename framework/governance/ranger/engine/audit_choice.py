@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
 from lockgate.framework.governance.ranger.matching.tokens import Names
@@ -37,7 +37,7 @@ class AuditFilter:
         )
         self.is_audited = document.get("isAudited")
 
-    def matches(self, asked: Asked, result: Result, names: Names) -> bool:
+    def matches(self, asked: RangerRequest, result: Result, names: Names) -> bool:
         """Say whether the rule is about a request and its result."""
         return (
             self._wanted in (None, "", _state(result))
@@ -46,13 +46,13 @@ class AuditFilter:
             and self._is_about(asked, names)
         )
 
-    def _is_about(self, asked: Asked, names: Names) -> bool:
+    def _is_about(self, asked: RangerRequest, names: Names) -> bool:
         if self._resource is None:
             return True
         match = self._resource.match(asked.resource, asked.scopes, names)
         return match.is_whole or (asked.is_any and match is Match.DESCENDANT)
 
-    def _is_for(self, asked: Asked) -> bool:
+    def _is_for(self, asked: RangerRequest) -> bool:
         everybody = not (self._users or self._groups or self._roles)
         if everybody or PUBLIC in self._groups or EVERY_USER in self._users:
             return True
@@ -60,7 +60,7 @@ class AuditFilter:
         named = asked.user in self._users or owner
         return named or not (self._groups.isdisjoint(asked.groups) and self._roles.isdisjoint(asked.roles))
 
-    def _is_for_access(self, asked: Asked) -> bool:
+    def _is_for_access(self, asked: RangerRequest) -> bool:
         nothing_named = not self._accesses and not self._actions
         return nothing_named or asked.action in self._actions or asked.access in self._accesses
 

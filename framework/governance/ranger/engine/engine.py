@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import SUPER_USER, Asked
+from lockgate.framework.governance.ranger.conditions.request import SUPER_USER, RangerRequest
 from lockgate.framework.governance.ranger.engine import inline
 from lockgate.framework.governance.ranger.engine.audit_choice import audit_filters
 from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
@@ -102,7 +102,7 @@ class Engine:
         if self.tag_policies is not None:
             check_understood(self.tag_policies.document, self.tag_policies.service)
 
-    def evaluate(self, asked: Asked, policy_type: PolicyType = PolicyType.ACCESS) -> Result:
+    def evaluate(self, asked: RangerRequest, policy_type: PolicyType = PolicyType.ACCESS) -> Result:
         """Return the answer to a request, and whether it leaves a record."""
         asked = self.prepared(asked)
         result = self._in_zones(asked, policy_type)
@@ -111,7 +111,7 @@ class Engine:
         self._choose_audit(asked, result)
         return result
 
-    def prepared(self, asked: Asked) -> Asked:
+    def prepared(self, asked: RangerRequest) -> RangerRequest:
         """Return a request with roles, attributes, tags and zones, unless they were given."""
         if not asked.roles:
             asked = replace(asked, roles=self.roles.of(asked.user, asked.groups))
@@ -125,7 +125,7 @@ class Engine:
             asked = replace(asked, zones=self.zones.of(asked.resource, names_of(asked)))
         return asked
 
-    def _in_zones(self, asked: Asked, policy_type: PolicyType) -> Result:
+    def _in_zones(self, asked: RangerRequest, policy_type: PolicyType) -> Result:
         if not asked.zones or (len(asked.zones) > 1 and not asked.is_any):
             result = self._in_zone(asked, policy_type, UNZONED)
         else:
@@ -135,7 +135,7 @@ class Engine:
             result = other if other.allowed else result
         return result
 
-    def _first_allowed(self, asked: Asked, policy_type: PolicyType, zones: Iterable[str]) -> Result:
+    def _first_allowed(self, asked: RangerRequest, policy_type: PolicyType, zones: Iterable[str]) -> Result:
         result = Result(policy_type)
         for name in zones:
             result = self._in_zone(asked, policy_type, name)
@@ -143,7 +143,7 @@ class Engine:
                 break
         return result
 
-    def _in_zone(self, asked: Asked, policy_type: PolicyType, name: str) -> Result:
+    def _in_zone(self, asked: RangerRequest, policy_type: PolicyType, name: str) -> Result:
         zone = self.zones.by_name.get(name)
         result = self.fresh(asked, policy_type)
         result.zone = name or None
@@ -178,13 +178,13 @@ class Engine:
         tagged = self.tag_policies is not None and self._tags is not None
         return not (tagged or self.zones.by_name or self._audit_filters)
 
-    def is_super(self, asked: Asked) -> bool:
+    def is_super(self, asked: RangerRequest) -> bool:
         """Say whether everything is allowed to the one who asks."""
         return asked.user in self.settings.super_users or not self.settings.super_groups.isdisjoint(
             asked.groups
         )
 
-    def fresh(self, asked: Asked, policy_type: PolicyType) -> Result:
+    def fresh(self, asked: RangerRequest, policy_type: PolicyType) -> Result:
         """Return an open result, with what is known of its record beforehand."""
         if self._is_unaudited(asked):
             return Result(policy_type, audited=False, audit_determined=True)
@@ -196,14 +196,14 @@ class Engine:
             audit_determined=settled or nothing,
         )
 
-    def _is_unaudited(self, asked: Asked) -> bool:
+    def _is_unaudited(self, asked: RangerRequest) -> bool:
         settings = self.settings
         if asked.user in settings.unaudited_users:
             return True
         groups, roles = settings.unaudited_groups, settings.unaudited_roles
         return not (groups.isdisjoint(asked.groups) and roles.isdisjoint(asked.roles))
 
-    def _choose_audit(self, asked: Asked, result: Result) -> None:
+    def _choose_audit(self, asked: RangerRequest, result: Result) -> None:
         if self._tag_audit_filters:
             for tag in asked.tags:
                 if self._choose(self._tag_audit_filters, asked.of_tag(tag), result):
@@ -211,7 +211,7 @@ class Engine:
         if self._audit_filters:
             self._choose(self._audit_filters, asked, result)
 
-    def _choose(self, filters: Iterable[Any], asked: Asked, result: Result) -> bool:
+    def _choose(self, filters: Iterable[Any], asked: RangerRequest, result: Result) -> bool:
         names = names_of(asked)
         for each in filters:
             if each.is_audited is not None and each.matches(asked, result, names):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import NO_POLICY, Result
 from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
@@ -15,7 +15,9 @@ from lockgate.framework.governance.ranger.policies.definition import ServiceDefi
 _EVERYBODY = "g:public"
 
 
-def decide(asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Result], result: Result) -> None:
+def decide(
+    asked: RangerRequest, service: ServiceDefinition, ask: Callable[[RangerRequest], Result], result: Result
+) -> None:
     """Put a request's inline policy upon the result; `ask` decides for the one who grants it."""
     document = asked.inline or {}
     mode = document.get("mode") or "INLINE"
@@ -27,7 +29,10 @@ def decide(asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Resu
 
 
 def _permits(
-    document: Mapping[str, Any], asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Result]
+    document: Mapping[str, Any],
+    asked: RangerRequest,
+    service: ServiceDefinition,
+    ask: Callable[[RangerRequest], Result],
 ) -> bool:
     grantor = document.get("grantor")
     if grantor and not ask(_as_grantor(asked, grantor)).allowed:
@@ -36,7 +41,7 @@ def _permits(
     return not grants or any(_covers(grant, asked, service) for grant in grants)
 
 
-def _as_grantor(asked: Asked, grantor: str) -> Asked:
+def _as_grantor(asked: RangerRequest, grantor: str) -> RangerRequest:
     kind, _, name = grantor.partition(":")
     one = frozenset([name])
     return replace(
@@ -48,7 +53,7 @@ def _as_grantor(asked: Asked, grantor: str) -> Asked:
     )
 
 
-def _covers(grant: Mapping[str, Any], asked: Asked, service: ServiceDefinition) -> bool:
+def _covers(grant: Mapping[str, Any], asked: RangerRequest, service: ServiceDefinition) -> bool:
     given = {"accesses": [{"type": each} for each in grant.get("permissions") or ()]}
     actions = grant.get("actions") or ()
     return (
@@ -59,13 +64,13 @@ def _covers(grant: Mapping[str, Any], asked: Asked, service: ServiceDefinition) 
     )
 
 
-def _is_for(grant: Mapping[str, Any], asked: Asked) -> bool:
+def _is_for(grant: Mapping[str, Any], asked: RangerRequest) -> bool:
     wanted = set(grant.get("principals") or ())
     groups, roles = (f"g:{name}" for name in asked.groups), (f"r:{name}" for name in asked.roles)
     return not wanted or bool(wanted & {_EVERYBODY, f"u:{asked.user}", *groups, *roles})
 
 
-def _is_about(grant: Mapping[str, Any], asked: Asked, service: ServiceDefinition) -> bool:
+def _is_about(grant: Mapping[str, Any], asked: RangerRequest, service: ServiceDefinition) -> bool:
     named = grant.get("resources") or ()
     return not named or any(
         _resource(each, service).match(asked.resource, asked.scopes).is_whole for each in named

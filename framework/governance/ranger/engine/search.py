@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from lockgate.framework.governance.ranger.conditions.evaluators import resolved
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.accesses import SeveralAccesses
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching.resource import Match
@@ -22,7 +22,7 @@ _MASK = {"maskType": "dataMaskType", "maskCondition": "conditionExpr", "maskedVa
 _TOKEN = "token:"
 
 
-def names_of(asked: Asked) -> Names:
+def names_of(asked: RangerRequest) -> Names:
     """Return what a request has for tokens and expressions in policies."""
     tokens = {
         key.removeprefix(_TOKEN): value for key, value in asked.context.items() if key.startswith(_TOKEN)
@@ -36,7 +36,7 @@ def names_of(asked: Asked) -> Names:
 class Search:
     """One request and kind, over the tag policies and those of one zone."""
 
-    def __init__(self, asked: Asked, policy_type: PolicyType, accesses: tuple[str, ...]) -> None:
+    def __init__(self, asked: RangerRequest, policy_type: PolicyType, accesses: tuple[str, ...]) -> None:
         several = asked.all_accesses or (accesses if asked.is_any else ())
         self.asked, self.policy_type = asked, policy_type
         self.names = names_of(asked)
@@ -67,7 +67,7 @@ class Search:
         later = result.priority > policy.priority
         return later or (self.policy_type is not PolicyType.ACCESS and result.priority == policy.priority)
 
-    def ask(self, policy: Policy, asked: Asked, result: Result) -> None:
+    def ask(self, policy: Policy, asked: RangerRequest, result: Result) -> None:
         """Ask one policy, by each of its resources."""
         for resource in policy.resources:
             if result.is_final:
@@ -79,7 +79,7 @@ class Search:
             if not result.determined:
                 self._decide(policy, asked, match, result)
 
-    def _decide(self, policy: Policy, asked: Asked, match: Match, result: Result) -> None:
+    def _decide(self, policy: Policy, asked: RangerRequest, match: Match, result: Result) -> None:
         if self._several is None:
             self._decide_one(policy, asked, asked.access, match, result)
             return
@@ -92,14 +92,18 @@ class Search:
         if found is not None:
             result.decide_as(found)
 
-    def _decide_one(self, policy: Policy, asked: Asked, access: str, match: Match, result: Result) -> None:
+    def _decide_one(
+        self, policy: Policy, asked: RangerRequest, access: str, match: Match, result: Result
+    ) -> None:
         found = policy.deciding(asked, access, determined=result.determined)
         if found is None:
             return
         if found[1] or match is not Match.DESCENDANT or not asked.ignores_descendant_deny:
             self.put(policy, found, asked, result)
 
-    def put(self, policy: Policy, found: tuple[Item | None, bool], asked: Asked, result: Result) -> None:
+    def put(
+        self, policy: Policy, found: tuple[Item | None, bool], asked: RangerRequest, result: Result
+    ) -> None:
         """Put what a policy says upon a result."""
         item, allows = found
         if not allows:
@@ -107,7 +111,7 @@ class Search:
         elif item is not None and self._transform(item, asked, result):
             result.allow(policy)
 
-    def _transform(self, item: Item, asked: Asked, result: Result) -> bool:
+    def _transform(self, item: Item, asked: RangerRequest, result: Result) -> bool:
         """Note the mask or the row filter of an item; say whether there is what its kind needs."""
         if self.policy_type is PolicyType.MASK:
             for key, name in _MASK.items():
@@ -120,7 +124,7 @@ class Search:
         return True
 
 
-def _is_about(match: Match, asked: Asked) -> bool:
+def _is_about(match: Match, asked: RangerRequest) -> bool:
     if match is Match.DESCENDANT:
         return asked.is_wide
     return match.is_whole or (match is Match.ANCESTOR and asked.tag is not None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
 from lockgate.framework.governance.ranger.engine.search import Search
@@ -32,7 +32,7 @@ class TableAnswer:
     row_filter: Result
 
 
-def decide_table(engine: Engine, asked: Asked, columns: Sequence[str]) -> TableAnswer:
+def decide_table(engine: Engine, asked: RangerRequest, columns: Sequence[str]) -> TableAnswer:
     """Return the answers to a request whose resource is a table, for some of its columns."""
     asked = engine.prepared(asked)
     return TableAnswer(
@@ -43,7 +43,7 @@ def decide_table(engine: Engine, asked: Asked, columns: Sequence[str]) -> TableA
 
 
 def _columns(
-    engine: Engine, asked: Asked, columns: Sequence[str], policy_type: PolicyType
+    engine: Engine, asked: RangerRequest, columns: Sequence[str], policy_type: PolicyType
 ) -> dict[str, Result]:
     index = engine.policies.index(policy_type)
     likely = [index.policies[rank] for rank in index.ranks(asked.resource)]
@@ -54,7 +54,7 @@ def _columns(
     return {column: engine.evaluate(_of_column(asked, column), policy_type) for column in columns}
 
 
-def _of_column(asked: Asked, column: str) -> Asked:
+def _of_column(asked: RangerRequest, column: str) -> RangerRequest:
     # What was looked up for the table may be different for the column.
     return replace(asked, resource={**asked.resource, COLUMN: column}, tags=(), zones=frozenset())
 
@@ -72,7 +72,9 @@ def is_conditional(policy: Policy) -> bool:
 class _Walk:
     """One walk over the policies of a table, for all of its columns."""
 
-    def __init__(self, engine: Engine, asked: Asked, columns: Sequence[str], policy_type: PolicyType) -> None:
+    def __init__(
+        self, engine: Engine, asked: RangerRequest, columns: Sequence[str], policy_type: PolicyType
+    ) -> None:
         self._asked, self._policy_type = asked, policy_type
         self._search = Search(asked, policy_type, ())
         self._columns = frozenset(columns)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked, Tag
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest, Tag
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.matching.resource import Match
@@ -65,7 +65,7 @@ class TagPolicies:
             return sorted(found, key=lambda pair: (_rank(pair[1]), pair[0].order_by_name))
         return sorted(found, key=lambda pair: pair[0].order_by_name)
 
-    def _matching(self, asked: Asked, policy_type: PolicyType) -> Iterator[tuple[Policy, Tag]]:
+    def _matching(self, asked: RangerRequest, policy_type: PolicyType) -> Iterator[tuple[Policy, Tag]]:
         for tag in asked.tags:
             if not is_valid(tag, asked):
                 continue

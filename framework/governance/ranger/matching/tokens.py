@@ -47,14 +47,14 @@ class Delimiters:
 
     def replaced(self, text: str, tokens: Mapping[str, object]) -> str:
         """Return a text with its tokens filled in; those without a value stay as they are."""
-        return _Filling(self, tokens).run(text) if self.are_in(text) else text
+        return _Substitution(self, tokens).run(text) if self.are_in(text) else text
 
     def value(self, name: str, tokens: Mapping[str, object]) -> object:
         """Return the value of a token, None if it has none."""
         return tokens.get(name[len(self.prefix) :]) if name.startswith(self.prefix) else None
 
 
-class _Filling:
+class _Substitution:
     """One walk over a text: `_token` holds the name that is being read, None outside a token."""
 
     def __init__(self, marks: Delimiters, tokens: Mapping[str, object]) -> None:

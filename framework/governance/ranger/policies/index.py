@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.matching.element import flag
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.policy import Policy
@@ -85,7 +85,7 @@ class PolicyIndex:
             values = None if document is None or document.get("isExcludes") else document.get("values")
             table.add(values if values and level in self._plain else None, rank)
 
-    def likely(self, asked: Asked) -> list[Policy]:
+    def likely(self, asked: RangerRequest) -> list[Policy]:
         """Return the policies that may be about a request, in order."""
         if asked.scopes or asked.is_wide or not asked.resource:
             return self.policies

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.evaluators import Condition, condition_of
-from lockgate.framework.governance.ranger.conditions.request import ADMIN, Asked
+from lockgate.framework.governance.ranger.conditions.request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 
 PUBLIC, EVERY_USER, OWNER = "public", "{USER}", "{OWNER}"
@@ -32,7 +32,7 @@ class Item:
         self.mask: Mapping[str, Any] = document.get("dataMaskInfo") or {}
         self.row_filter: str | None = (document.get("rowFilterInfo") or {}).get("filterExpr")
 
-    def is_for(self, asked: Asked) -> bool:
+    def is_for(self, asked: RangerRequest) -> bool:
         """Say whether the item is about the one who asks."""
         user = asked.user
         if user is not None and (user in self.users or EVERY_USER in self.users):
@@ -47,7 +47,7 @@ class Item:
         """Say whether the item is about an access type."""
         return self._is_admin if access == ADMIN else access.lower() in self.accesses
 
-    def matches(self, asked: Asked, access: str) -> bool:
+    def matches(self, asked: RangerRequest, access: str) -> bool:
         """Say whether the item is about a request, its conditions included."""
         if not self.is_for(asked) or not self.gives(access):
             return False

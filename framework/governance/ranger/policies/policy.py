@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.evaluators import Condition
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
 from lockgate.framework.governance.ranger.matching.tokens import Names
@@ -111,18 +111,20 @@ class Policy:
         """The place among others that a tag's masks and filters have."""
         return (-self.priority, not self.has_deny, self.name)
 
-    def is_valid(self, asked: Asked) -> bool:
+    def is_valid(self, asked: RangerRequest) -> bool:
         """Say whether the policy is valid at the time of a request."""
         schedules = self.document.get("validitySchedules") or ()
         return not schedules or any(applies(each, asked.now) for each in schedules)
 
-    def match(self, resource: PolicyResource, asked: Asked, names: Names) -> Match:
+    def match(self, resource: PolicyResource, asked: RangerRequest, names: Names) -> Match:
         """Return how one of the resources stands to a request; that of a tag was found with the tag."""
         if asked.tag is not None:
             return Match[asked.tag.get("matchType") or "SELF"]
         return resource.match(asked.resource, asked.scopes, names)
 
-    def deciding(self, asked: Asked, access: str, *, determined: bool) -> tuple[Item | None, bool] | None:
+    def deciding(
+        self, asked: RangerRequest, access: str, *, determined: bool
+    ) -> tuple[Item | None, bool] | None:
         """Return the item that decides and whether it allows, None if the policy has nothing to say.
 
         Deny items come before allow items, each with their exceptions. The item is None where all else is
@@ -140,5 +142,5 @@ class Policy:
         return (None, False) if self.denies_all_else else None
 
 
-def _first(items: Iterable[Item], asked: Asked, access: str) -> Item | None:
+def _first(items: Iterable[Item], asked: RangerRequest, access: str) -> Item | None:
     return next((item for item in items if item.matches(asked, access)), None)

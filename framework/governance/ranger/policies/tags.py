@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from json import loads
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import Asked, Tag
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest, Tag
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
 from lockgate.framework.governance.ranger.matching.tokens import Names
@@ -26,7 +26,7 @@ class TagMap:
             if (own := [tags[number] for number in links.get(each["id"], ()) if number in tags])
         ]
 
-    def of(self, asked: Asked, names: Names) -> list[Tag]:
+    def of(self, asked: RangerRequest, names: Names) -> list[Tag]:
         """Return the tags of the requested resource, each with how its resource stands to that one."""
         found: dict[tuple[str, str, Match], Tag] = {}
         for match, tag in self._matching(asked, names):
@@ -35,7 +35,7 @@ class TagMap:
                 found.setdefault(key, {**tag, "matchType": match.name})
         return list(found.values())
 
-    def _matching(self, asked: Asked, names: Names) -> Iterator[tuple[Match, Tag]]:
+    def _matching(self, asked: RangerRequest, names: Names) -> Iterator[tuple[Match, Tag]]:
         for resource, tags in self._entries:
             if not asked.resource and asked.is_any:
                 match = Match.DESCENDANT
@@ -44,7 +44,7 @@ class TagMap:
             yield from ((match, tag) for tag in tags)
 
 
-def is_valid(tag: Tag, asked: Asked) -> bool:
+def is_valid(tag: Tag, asked: RangerRequest) -> bool:
     """Say whether a tag counts at the time of a request."""
     periods = tag.get("validityPeriods") or ()
     within = (tag.get("options") or {}).get("TAG_VALIDITY_PERIODS")

@@ -9,7 +9,7 @@ import pytest
 from ranger_random import ASKED, asked_of, engine_of, generate
 from ranger_world import allow, asked, deny, engine, mask
 
-from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.table import COLUMN, decide_table
@@ -22,7 +22,7 @@ def facts(result: Result) -> tuple[object, ...]:
     return result.allowed, result.audited, result.policy, result.info
 
 
-def one_by_one(engine: Engine, asked: Asked, kind: PolicyType) -> dict[str, Result]:
+def one_by_one(engine: Engine, asked: RangerRequest, kind: PolicyType) -> dict[str, Result]:
     return {
         column: engine.evaluate(replace(asked, resource={**asked.resource, COLUMN: column}), kind)
         for column in COLUMNS

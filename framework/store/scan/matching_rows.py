@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 
 
-class ChosenRows:
+class MatchingRows:
     """The rows of each file that pruners leave for a plan's predicate."""
 
     def __init__(self, table: TableHandle, plan: ScanPlan) -> None:

@@ -22,7 +22,7 @@ _FRESH = 60.0
 _TYPES = ("file", "table", "view")
 
 
-class Outside:
+class ExternalDatasets:
     """Names of the datasets outside of one warehouse that its records name."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
