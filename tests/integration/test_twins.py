@@ -84,6 +84,23 @@ def test_values_in_messages(spark: SparkSession) -> None:
         assert each["taken"] == [], case["type"]
 
 
+def test_headers_of_frames(spark: SparkSession) -> None:
+    vector = json.loads((FIXTURES / "bridge_frames.json").read_text())
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.bridge.FrameTwins
+    headers = [each["header"] for each in vector["frames"]]
+    assert json.loads(twins.written(json.dumps(vector["frames"]))) == headers
+    read = json.loads(twins.read(json.dumps([*headers, *vector["refused"]])))
+    expected = [{"inline": each["inline"], "length": each["length"]} for each in vector["frames"]]
+    assert read == [*expected, *[None] * len(vector["refused"])]
+
+
+def test_times_in_files(spark: SparkSession) -> None:
+    vector = json.loads((FIXTURES / "orc_times.json").read_text())
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.FileTwins
+    found = json.loads(twins.times(json.dumps([*vector["held"], *vector["refused"]])))
+    assert found == [*vector["held"], *[None] * len(vector["refused"])]
+
+
 def test_buckets_of_rows(spark: SparkSession) -> None:
     cases = json.loads((FIXTURES / "buckets.json").read_text())
     asked = [{**case, "spark": [to_spark_type(parse_type(kind)) for kind in case["types"]]} for case in cases]

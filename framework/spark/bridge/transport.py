@@ -2,7 +2,8 @@
 
 A frame is one byte for its kind, four for its length (big-endian), and the payload. The payload of a long
 message is in the connection's file of the private folder: `<connection>.question` or `<connection>.answer`.
-No name travels, so no message can name a file. Java's end is `io.lockgate.spark.bridge.Connection`.
+No name travels, so no message can name a file. Java's end is `io.lockgate.spark.bridge.Connection`, with
+`FrameHeader`.
 """
 
 from __future__ import annotations

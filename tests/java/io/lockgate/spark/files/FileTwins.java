@@ -9,9 +9,12 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.apache.hadoop.hive.ql.exec.vector.ColumnVector;
 import org.apache.orc.TypeDescription;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 
 /** Runs the vectors of buckets and of the types in ORC files. */
 public final class FileTwins {
@@ -49,6 +52,30 @@ public final class FileTwins {
     for (JsonNode each : Bridge.JSON.readTree(vector)) {
       DataType type = DataType.fromJson(each.get("spark").toString());
       spell(OrcTypes.toOrc(type, each.get("id").asInt()), found.addArray());
+    }
+    return found.toString();
+  }
+
+  /**
+   * Timestamps, in microseconds, as they come back from an ORC vector that they were put into; null
+   * for those that are refused.
+   */
+  public static String times(String micros) throws IOException {
+    ArrayNode found = Bridge.JSON.createArrayNode();
+    TypeDescription schema =
+        TypeDescription.createStruct().addField("c", OrcTypes.toOrc(DataTypes.TimestampNTZType));
+    Columns columns =
+        Columns.map(
+            schema, List.of(new Columns.Wanted("c", null, DataTypes.TimestampNTZType)), null);
+    FieldWriters.ValueWriter writer = FieldWriters.of(DataTypes.TimestampNTZType);
+    for (JsonNode each : Bridge.JSON.readTree(micros)) {
+      ColumnVector[] vectors = schema.createRowBatch(1).cols;
+      try {
+        writer.write(new GenericInternalRow(new Object[] {each.asLong()}), 0, vectors[0], 0);
+        found.add(columns.views(vectors, instant -> instant)[0].getLong(0));
+      } catch (IllegalArgumentException refused) {
+        found.addNull();
+      }
     }
     return found.toString();
   }

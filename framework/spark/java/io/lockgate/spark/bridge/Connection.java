@@ -20,22 +20,13 @@ import java.nio.charset.StandardCharsets;
  * {@code framework/spark/bridge/transport.py} is the other end.
  */
 final class Connection implements Closeable {
-  /** A longer payload goes through a file. */
-  static final int LARGEST_FRAME = 4 << 20;
-
-  static final int LARGEST_MESSAGE = 1 << 30;
-
-  private static final byte INLINE = 0;
-  private static final byte IN_FILE = 1;
-  private static final int HEADER = 5;
-
   private final SocketChannel channel;
   private final Selector selector;
   private final SelectionKey key;
   private final MessageFolder folder;
-  private final ByteBuffer header = ByteBuffer.allocate(HEADER);
+  private final ByteBuffer header = ByteBuffer.allocate(FrameHeader.SIZE);
   private String name;
-  private int largestFrame = LARGEST_FRAME;
+  private int largestFrame = FrameHeader.LARGEST_FRAME;
   private boolean interruptible;
   private boolean interrupted;
 
@@ -125,15 +116,15 @@ final class Connection implements Closeable {
 
   private void send(byte[] payload) throws IOException {
     boolean inline = payload.length <= largestFrame;
-    if (payload.length > LARGEST_MESSAGE) {
+    if (payload.length > FrameHeader.LARGEST_MESSAGE) {
       throw new IOException(
           "a request of " + payload.length + " bytes is larger than the bridge allows");
     }
     if (!inline) {
       folder.write(name + ".question", payload);
     }
-    ByteBuffer out = ByteBuffer.allocate(HEADER + (inline ? payload.length : 0));
-    out.put(inline ? INLINE : IN_FILE).putInt(payload.length);
+    ByteBuffer out = ByteBuffer.allocate(FrameHeader.SIZE + (inline ? payload.length : 0));
+    FrameHeader.put(out, inline, payload.length);
     if (inline) {
       out.put(payload);
     }
@@ -147,17 +138,13 @@ final class Connection implements Closeable {
 
   private byte[] receive() throws IOException {
     fill(header.clear());
-    byte kind = header.get(0);
-    int length = header.getInt(1);
-    if (kind == INLINE && length >= 0 && length <= LARGEST_FRAME) {
-      byte[] payload = new byte[length];
-      fill(ByteBuffer.wrap(payload));
-      return payload;
-    }
-    if (kind == IN_FILE && length >= 0 && length <= LARGEST_MESSAGE) {
+    int length = FrameHeader.length(header);
+    if (!FrameHeader.isInline(header)) {
       return folder.take(name + ".answer", length);
     }
-    throw new IOException("Lockgate's Python side sent an invalid frame");
+    byte[] payload = new byte[length];
+    fill(ByteBuffer.wrap(payload));
+    return payload;
   }
 
   private void fill(ByteBuffer buffer) throws IOException {

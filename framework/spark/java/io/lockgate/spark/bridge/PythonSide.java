@@ -30,7 +30,7 @@ public final class PythonSide implements Closeable {
   private int open;
   private boolean sweeping;
   private boolean closed;
-  private volatile int largestFrame = Connection.LARGEST_FRAME;
+  private volatile int largestFrame = FrameHeader.LARGEST_FRAME;
 
   private record Idle(Connection connection, long since) {}
 
@@ -80,7 +80,7 @@ public final class PythonSide implements Closeable {
 
   /** Has payloads of more bytes go through files, for tests. */
   public void limitFrames(int bytes) {
-    largestFrame = Math.min(bytes, Connection.LARGEST_FRAME);
+    largestFrame = Math.min(bytes, FrameHeader.LARGEST_FRAME);
   }
 
   /** Returns how many connections are open, used or kept. */
