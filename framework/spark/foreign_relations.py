@@ -24,7 +24,7 @@ def targets_of(relation: Mapping[str, Any]) -> list[Target]:
 def refusal_of_path(relation: Mapping[str, Any], warehouses: Iterable[str]) -> SqlDecision | None:
     """Return the refusal of files in a warehouse, which are read as the tables that they belong to."""
     folders = [_plain(each) for each in warehouses]
-    for path in map(_plain, relation.get("paths", ())):
+    for path in map(_plain, relation["paths"] if relation["kind"] == "path" else ()):
         for warehouse in folders:
             if _is_within(path, warehouse) or _is_within(warehouse, path):
                 return SqlDecision(apply_for=(f"the table that {path} belongs to, read by its name",))

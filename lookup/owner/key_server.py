@@ -8,7 +8,9 @@ nobody gets it when no driver that holds the table's keys is running.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import os
 import socket
 import threading
@@ -16,19 +18,33 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypedDict
 
-from lockgate.errors import LookupCacheError, WrongKeyError
+from lockgate.errors import LockgateError, LookupCacheError, WrongKeyError
 from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
+from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
+from lockgate.framework.spark.operations.messages.envelope import FailureJson
 from lockgate.lookup.cache.cache_key import cipher_of
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.cache_cipher import KEY_BYTES, CacheCipher
+from lockgate.lookup.owner.pipe import error_from_json, error_to_json
 from lockgate.lookup.spec.cache_paths import ADVICE
 
 # A killed owner is replaced within a second or two; one that starts on a busy host takes longer.
 WAIT_SECONDS = 60.0
 _ANSWER_SECONDS = 10.0
 _LONGEST_ADDRESS = 100
+_LONGEST_ANSWER = 1 << 16
+
+
+class KeyJson(TypedDict):
+    """The key of a cache in base64, null while it has none."""
+
+    key: str | None
+
+
+_REPLY = {"either": [shape_of(KeyJson), shape_of(FailureJson)]}
 
 
 class KeyServer:
@@ -63,28 +79,42 @@ class KeyServer:
                 connection, _ = self._socket.accept()
             except OSError:  # closed
                 return
-            with connection, contextlib.suppress(Exception):  # the asker tries again
+            with connection, contextlib.suppress(OSError):  # the asker tries again
                 connection.settimeout(_ANSWER_SECONDS)
                 if is_own_peer(connection):
-                    connection.sendall(self._secret() or b"")
+                    connection.sendall(self._reply())
+
+    def _reply(self) -> bytes:
+        reply: KeyJson | FailureJson
+        try:
+            secret = self._secret()
+            reply = {"key": None if secret is None else base64.b64encode(secret).decode()}
+        except Exception as error:  # the thread must go on, and the asker hear of it
+            reply = {"error": error_to_json(error)}
+        return json.dumps(reply).encode()
 
 
 def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) -> CacheCipher:
     """Ask the owners of a cache for its key; LookupCacheError if none answers in time.
 
-    Raises UnsafePathError if the folder, or a socket in it, could be another user's.
+    Raises the error of an owner that could not unwrap the key in time either, and UnsafePathError if the
+    folder, or a socket in it, could be another user's.
     """
     directory.check()
     deadline = time.monotonic() + wait_seconds
     while True:
-        content = directory.key()
+        content, failure = directory.key(), None
         for path in sorted((directory.path / "keys").glob("*.sock")):
-            secret = _ask(path)
-            if content is not None and len(secret) == KEY_BYTES:
+            answer = _ask(path)
+            if isinstance(answer, LockgateError):
+                failure = answer
+            elif content is not None and len(answer) == KEY_BYTES:
                 # An owner that still has the key of a cache that was made again is passed over.
                 with contextlib.suppress(WrongKeyError):
-                    return cipher_of(secret, content)
+                    return cipher_of(answer, content)
         if time.monotonic() > deadline:
+            if failure is not None:
+                raise failure
             raise LookupCacheError(
                 f"the lookup cache {directory.path} is encrypted and no owner of it hands out its key on "
                 "this host: the driver that started the lookup has ended, or runs on another host"
@@ -92,7 +122,8 @@ def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) 
         time.sleep(0.05)
 
 
-def _ask(path: Path) -> bytes:
+def _ask(path: Path) -> bytes | LockgateError:
+    """Return the key that an owner hands out, empty if it has none or has ended, or else its error."""
     answer = b""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_ANSWER_SECONDS)
@@ -101,9 +132,22 @@ def _ask(path: Path) -> bytes:
             connection.connect(address)
         if not is_own_peer(connection):
             return b""
-        while len(answer) < KEY_BYTES and (part := connection.recv(KEY_BYTES - len(answer))):
+        while len(answer) < _LONGEST_ANSWER and (part := connection.recv(_LONGEST_ANSWER - len(answer))):
             answer += part
-    return answer
+    return _key_in(answer, path) if answer else b""
+
+
+def _key_in(answer: bytes, path: Path) -> bytes | LockgateError:
+    try:
+        reply = json.loads(answer)
+        fault = fault_in(_REPLY, reply)
+    except ValueError:
+        fault = "it is not JSON"
+    if fault is not None:
+        return LookupCacheError(f"the owner at {path} answers otherwise than declared: {fault}")
+    if "error" in reply:
+        return error_from_json(reply["error"])
+    return b"" if reply["key"] is None else base64.b64decode(reply["key"])
 
 
 @contextlib.contextmanager

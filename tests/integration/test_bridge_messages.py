@@ -224,6 +224,20 @@ def test_an_answer_in_no_envelope_is_an_error(
         ask(spark, "bridge.hello")
 
 
+def test_an_event_that_is_not_as_declared_does_not_reach_python(spark: SparkSession) -> None:
+    """From an executor, which runs code of users."""
+    jvm: Any = spark._jvm
+    declared = messages_of(declared_operations()["lookup.event"])
+    assert declared is not None
+    assert isinstance(declared.request, dict)
+    for lie in [*lies(declared.request["keys"]["event"], "event")][::4]:
+        fields = {"executor": "1", "name": "n", "event": lie.value}
+        asked = json.dumps({"question": "lookup.event", "fields": fields}).encode()
+        answer = json.loads(jvm.io.lockgate.spark.parts.ExecutorQuestions.answer(asked).toString())
+        expected = f"a process of an executor sent an invalid message: {lie.fault}"
+        assert answer == {"error": {"type": "BridgeError", "message": expected}}
+
+
 def answering(value: object) -> Callable[..., object]:
     return lambda context, request: value
 

@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import LookupCacheError, WrongKeyError
-from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
+from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
+from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup.cache import builder, external_sort
 from lockgate.lookup.cache.cache_key import CacheKey, make_cache_key
 from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.codec.cache_cipher import KEY_BYTES
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec, open_lookup
 from lockgate.lookup.join import worker
@@ -254,6 +255,42 @@ def test_nobody_hands_out_the_key_when_the_driver_has_ended(lookup: Lookup) -> N
     lookup.close()
     with pytest.raises(LookupCacheError, match="no owner of it hands out its key"):
         fetch_cipher(lookup.directory, wait_seconds=0.1)
+
+
+def test_the_error_of_an_owner_without_the_key_reaches_the_worker(tmp_path: Path) -> None:
+    directory = CacheDirectory.create(tmp_path, "cache")
+    directory.write_key(make_cache_key(KEY, ["pii"])[0])
+    server = KeyServer(directory, CacheKey(directory, NoKeys()).secret)
+    with pytest.raises(KeyMissingError, match="pii"):
+        fetch_cipher(directory, 0)
+    server.close()
+
+    def fail() -> bytes:
+        raise ZeroDivisionError("seven")
+
+    server = KeyServer(directory, fail)
+    with pytest.raises(LookupCacheError, match="ZeroDivisionError: seven"):
+        fetch_cipher(directory, 0)
+    server.close()
+
+
+OTHERWISE = [b"x" * KEY_BYTES, b"{}", b'{"key": 7}', b'{"error": "plain"}', b'{"key": ']
+
+
+@pytest.mark.parametrize("answer", OTHERWISE)
+def test_an_owner_that_answers_otherwise_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    directory = CacheDirectory.create(tmp_path, "cache")
+    server = KeyServer(directory, lambda: None)
+    try:
+        with pytest.raises(LookupCacheError, match="no owner of it hands out its key"):
+            fetch_cipher(directory, 0)
+        monkeypatch.setattr(server, "_reply", lambda: answer)
+        with pytest.raises(LookupCacheError, match="answers otherwise than declared"):
+            fetch_cipher(directory, 0)
+    finally:
+        server.close()
 
 
 def test_the_socket_of_a_folder_with_a_long_name(tmp_path: Path) -> None:
