@@ -19,7 +19,7 @@ from harness import emit, interleaved, note
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup.cache.backends import Found, Reader
+from lockgate.lookup.cache.backends import FoundRows, Reader
 from lockgate.lookup.cache.cached_state import Generation
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows
@@ -41,7 +41,7 @@ class Layered:
         self._hot, self._all = hot, all_rows
         self.hits = self.asked = 0
 
-    def find(self, keys: Rows) -> list[Found]:
+    def find(self, keys: Rows) -> list[FoundRows]:
         """Find keys among the hot rows, and those that are not there among all."""
         found = self._hot.find(keys)
         missed = np.ones(len(keys), bool)
@@ -50,7 +50,7 @@ class Layered:
         rest = np.flatnonzero(missed)
         self.asked += len(keys)
         self.hits += len(keys) - len(rest)
-        return [*found, *(Found(rest[part.at], part.rows) for part in self._all.find(keys.take(rest)))]
+        return [*found, *(FoundRows(rest[part.at], part.rows) for part in self._all.find(keys.take(rest)))]
 
     def close(self) -> None:
         """Release the files."""

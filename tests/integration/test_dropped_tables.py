@@ -20,6 +20,7 @@ from lockgate import lookup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from lockgate import Lake
 
@@ -147,6 +148,20 @@ def test_time_travel_and_writes(spark: SparkSession, table: Named) -> None:
     assert written.count("new") in (0, 80, 160), "of each, all of the new table or nothing"
 
 
+def stream_with_a_drop(joined: DataFrame, name: str, folder: Path, seen: list[set[str]]) -> StreamingQuery:
+    """Run a stream that drops the table after its first batch and makes it again with other rows."""
+
+    def note(batch: DataFrame, number: int) -> None:
+        seen.append(words(batch.collect()))
+        if number == 0:
+            spark = joined.sparkSession
+            spark.sql(f"DROP TABLE {name}")
+            make(spark, name, KINDS["key"].replace("pii", "other"), "new", parted=False, rows=80)
+
+    writer = joined.writeStream.foreachBatch(note).option("checkpointLocation", str(folder / "c"))
+    return writer.trigger(processingTime="100 milliseconds").start()
+
+
 def test_a_stream_with_a_table_next_to_it(spark: SparkSession, table: Named, tmp_path: Path) -> None:
     name = table("t")
     make(spark, name, KINDS["key"], "old", parted=False, rows=50)
@@ -154,18 +169,7 @@ def test_a_stream_with_a_table_next_to_it(spark: SparkSession, table: Named, tmp
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     joined = source.withColumnRenamed("value", "id").join(spark.table(name), "id")
 
-    def note(batch: DataFrame, number: int) -> None:
-        seen.append(words(batch.collect()))
-        if number == 0:
-            spark.sql(f"DROP TABLE {name}")
-            make(spark, name, KINDS["key"].replace("pii", "other"), "new", parted=False, rows=80)
-
-    running = (
-        joined.writeStream.foreachBatch(note)
-        .option("checkpointLocation", str(tmp_path / "c"))
-        .trigger(processingTime="100 milliseconds")
-        .start()
-    )
+    running = stream_with_a_drop(joined, name, tmp_path, seen)
     try:
         assert failure(lambda: not running.awaitTermination(60))
     finally:
@@ -201,18 +205,7 @@ def test_a_stream_with_a_lookup(
     stream = source.selectExpr("value % 50 AS id")
     joined = lookup.lookup_join(stream, name, on="id", options=options).where("v IS NOT NULL")
 
-    def note(batch: DataFrame, number: int) -> None:
-        seen.append(words(batch.collect()))
-        if number == 0:
-            spark.sql(f"DROP TABLE {name}")
-            make(spark, name, KINDS["key"].replace("pii", "other"), "new", parted=False, rows=80)
-
-    running = (
-        joined.writeStream.foreachBatch(note)
-        .option("checkpointLocation", str(tmp_path / "c"))
-        .trigger(processingTime="100 milliseconds")
-        .start()
-    )
+    running = stream_with_a_drop(joined, name, tmp_path, seen)
     try:
         with suppress(PySparkException):
             for _ in range(60):
