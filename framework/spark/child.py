@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What is left to do at the end, as to remove the bridge's folder, takes milliseconds.
+# The work at the end, such as removing the bridge's folder, takes milliseconds.
 _END_SECONDS = 10.0
 
 
 def main() -> None:
     """Attach to the session of the JVM that started this process, and answer until that JVM ends."""
-    # A terminal sends Ctrl-C to all that run in it; it is meant for the statement, which the JVM cancels.
+    # A terminal sends Ctrl-C to all its processes. The user means the statement, and the JVM cancels that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(1)
-    os.dup2(2, 1)  # what anything prints must not pass for the answer
+    os.dup2(2, 1)  # output of libraries must not pass for the answer
     from lockgate.framework.spark.session import attach
 
     attach(_running_session())

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PREFIXES = ("fs.s3a.", "fs.defaultFS", "dfs.", "hadoop.security.")
-# What Hadoop ships with is nobody's setting, and Python has defaults of its own.
+# Hadoop's built-in values are nobody's settings, and Python has defaults of its own.
 _DEFAULT_SOURCES = {"core-default.xml", "hdfs-default.xml", "hdfs-rbf-default.xml"}
 
 

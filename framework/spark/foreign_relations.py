@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from lockgate.framework.access import SqlDecision, Target
 
-# Spark's catalog of a session, which files without a name are said to belong to.
+# Spark's catalog of a session: files without a name count as part of it.
 SESSION_CATALOG = "spark_catalog"
 
 

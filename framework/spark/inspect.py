@@ -14,7 +14,7 @@ from lockgate.framework.spark.driver_jvm import java_class
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The statements people write, by the class the parser makes of them; others are spelled after the class.
+# Common statements, by the class that the parser makes of them; others are spelled after their class.
 _KINDS = {
     "InsertIntoStatement": "INSERT",
     "InsertOverwrite": "INSERT OVERWRITE",

@@ -140,7 +140,7 @@ def _provider(keys: KeyProvider | str | os.PathLike[str] | None) -> KeyProvider:
 
 def _proven(keys: KeyProvider) -> ProvenKeys:
     """Return the one wrapper of a provider: ORC keeps what it makes of a scope for the life of the JVM."""
-    # The wrapper holds the provider, whose identity therefore is not given to another.
+    # The wrapper holds the provider, so that no other provider can get its identity.
     return _providers.setdefault(id(keys), ProvenKeys(keys))
 
 

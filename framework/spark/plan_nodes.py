@@ -12,12 +12,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Relations, which are decided about with their columns.
+# Relations: Python decides about them with their columns.
 RELATIONS = _words("""
     DataSourceV2Relation HiveTableRelation LogicalRelation StreamingRelation StreamingRelationV2
 """)
 
-# Leaves with rows of the statement itself or of its session, and names that something else is done to.
+# Leaves with rows of the statement or its session, and names that another node acts on.
 _LEAVES = _words("""
     CTERelationRef CommandResult CurrentNamespace DummyExpressionHolder EmptyRelation ExternalRDD
     InMemoryRelation LocalRelation LogicalQueryStage LogicalRDD MemoryPlan NonGroupingAggregateReference
@@ -134,11 +134,11 @@ SHOWING = _words("""
     ShowPartitions ShowPartitionsCommand ShowPartitionsJsonCommand ShowTablePartition
 """)
 
-# Sources of a table whose rows are in files of its location.
+# Sources of tables whose rows are in files below the table's location.
 FILE_SOURCES = _words("avro binaryfile csv hive json orc parquet text xml")
 
-# What is known to read, change or run more than it names. It takes a right to the statement itself, as all
-# that is not known does.
+# Statements that read, change or run more than they name. Like unknown ones, they need a right to the
+# statement itself.
 BY_NAME = _words("""
     AddArchivesCommand AddFilesCommand AddJarsCommand AutoCdcInto CallMethodViaReflection
     CreateFlowCommand CreateFunction CreateFunctionCommand CreateMaterializedViewAsSelect
@@ -152,7 +152,7 @@ BY_NAME = _words("""
     V2ChangelogReference V2TableReference
 """)
 
-# Settings that decide which catalogs, keys, users and rules there are.
+# Settings that define catalogs, keys, users and rules.
 _FENCED = (
     "spark.lockgate.",
     "spark.sql.catalog.",
@@ -167,7 +167,7 @@ _FENCED = (
 )
 
 
-# The JVM itself checks who may name a user; it takes the other from the application alone.
+# The JVM itself checks who may name a user; only the application can set the other.
 CHECKED_ELSEWHERE = frozenset({"spark.lockgate.user", "spark.lockgate.acts-for-others"})
 
 

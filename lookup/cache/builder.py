@@ -156,9 +156,9 @@ class CacheBuilder:
             try:
                 self._store = open_store(path, storage_of(path), self._cipher, self._budget)
             except LookupCacheError as error:
-                if is_passing(error):  # as on a full disk, where reading the table again is no way out
+                if is_passing(error):  # such as a full disk, on which reading the table again does not help
                     raise
-                # A database that cannot be opened is worth nothing: the table is read again.
+                # A database that cannot be opened has no use: the table is read again.
                 shutil.rmtree(path, ignore_errors=True)
         meta = self._store.meta() if self._store is not None else None
         return self._store, None if meta is None else _Cursor(**meta)
@@ -195,7 +195,7 @@ class CacheBuilder:
         try:
             mark = fingerprint(self.table.snapshot(cursor.snapshot_id))
         except SnapshotNotFoundError:
-            # After a rollback its number may have been given to another, which has expired in turn.
+            # After a rollback another snapshot may have had its number and expired too.
             raise _MustReload("the snapshot of the cache has expired") from None
         if mark != cursor.fingerprint:
             raise _MustReload("the snapshot of the cache was rolled back")
@@ -288,11 +288,11 @@ class CacheBuilder:
             del rows
             while slices:
                 yield slices.pop(0)
-            # Arrow's allocator would keep for later what one part took, while numpy works on it.
+            # Arrow's allocator would keep the memory of one part while numpy works on it.
             pa.default_memory_pool().release_unused()
 
     def _check_masks(self, schema: pa.Schema) -> None:
-        # The cache's name says which columns are masks; others would be taken for values, also by later jobs.
+        # The cache's name covers the masked columns. Later jobs would take any other mask for a value.
         for member in schema:
             if MASKED in (member.metadata or {}) and member.name not in self._masked:
                 raise KeyMissingError(

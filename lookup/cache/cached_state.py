@@ -15,7 +15,7 @@ from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, rag
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.codec.lists import unpack
 
-# How many rows each key has where it has one at most: nobody asks.
+# The rows of each key where a key has one at most: no caller needs them.
 _ONE_EACH: Int64s = np.zeros(0, np.int64)
 
 
@@ -116,8 +116,8 @@ class Generation:
     def _find(
         self, keys: Sequence[pa.Array], most_bytes: int | None
     ) -> tuple[pa.RecordBatch, Int64s, Int64s]:
-        # Decoded rows of the distinct keys found, for each key its place among those keys (-1: none), and how
-        # many rows each of those keys has.
+        # Decoded rows of the distinct keys that were found, the index of each key among them (-1: none), and
+        # their numbers of rows.
         encoded = self.layout.key_codec.encode(keys)
         groups = encoded.distinct()
         indices = np.full(len(groups), -1, np.int64)
@@ -144,7 +144,7 @@ class Generation:
 
 
 def _check_size(found: Sequence[FoundRows], asked: Int64s, distinct: int, most_bytes: int) -> None:
-    # `asked` are the numbers of the distinct keys, once for each key asked for: a value counts each time.
+    # `asked` has the number of the distinct key for each key asked for: a value counts each time.
     words = max((int(part.rows.lengths.max()) for part in found if len(part.at)), default=0)
     if words * 8 * len(asked) <= most_bytes:
         return

@@ -139,6 +139,6 @@ def _status(path: Path) -> CacheStatus:
 def remove_cache(cache: CacheStatus) -> None:
     """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
     path = Path(cache.directory)
-    # Out of the way in one step: a running owner makes the folder again, and writes into that one.
+    # The folder moves away in one step: a running owner makes a new one, and writes into that.
     aside = path.rename(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
     shutil.rmtree(aside)

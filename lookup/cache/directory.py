@@ -41,9 +41,9 @@ from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.spec import CacheLayout
 
 KEPT_GENERATIONS = 2
-# A driver touches its reader file every few seconds; one that has not for this long is gone.
+# A driver touches its reader file every few seconds; after this time it is gone.
 READER_LEASE_SECONDS = 300.0
-# Who waits for a state asks for it several times a second; one that has not for this long waits no more.
+# A reader that waits for a state asks several times a second; after this time it waits no more.
 WISH_LEASE_SECONDS = 30.0
 
 
@@ -221,7 +221,7 @@ class CacheDirectory:
             kept |= {current, *[state for state in states if state <= current][-KEPT_GENERATIONS:]}
         removed = [state for state in states if state not in kept]
         for state in removed:
-            # In one step: nobody shall open a half of it.
+            # In one step, so that no reader opens half of it.
             self.generation_path(state).rename(self._building_path())
         for leftover in self.generations_path.glob("building-*"):
             shutil.rmtree(leftover, ignore_errors=True)

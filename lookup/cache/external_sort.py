@@ -27,7 +27,7 @@ from lockgate.lookup.codec.lists import pack
 
 ROWS_PER_RUN = 1 << 19
 SPILL_BYTES = 64 << 20
-# Up to so many runs are held in so many times the memory: reading them takes that much less.
+# Up to this many runs may hold this many times the memory, so that less is written and read again.
 _FEW_RUNS = 4
 _MOST_RUNS = 1 << 10
 # Keys and values become Python objects in slices of this many rows.

@@ -27,7 +27,7 @@ from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, Scattered, UInt
 from lockgate.lookup.codec.key_codec import distinct
 
 PARTS = ("hashes", "keys", "key-ends", "values", "value-ends")
-# Layers are merged in ranges of this many keys of the largest, which bounds the memory that takes.
+# Layers are merged in ranges of this many keys of the largest, to bound the memory.
 MERGE_ROWS = 1 << 18
 _WORD = 8
 
@@ -82,7 +82,7 @@ class Layer:
         return found
 
     def _is_at(self, keys: Rows, asked: Int64s, at: Int64s) -> Bools:
-        # Whether the key numbered asked[i] is the one at position at[i]; their hashes are equal.
+        # Tells whether key asked[i] is the one at position at[i]; their hashes are equal.
         starts, lengths = keys.starts[asked] + 1, keys.lengths[asked] - 1
         mine, held = self._key_places(at)
         same: Bools = held == lengths
@@ -137,7 +137,7 @@ class LayerWriter:
         self._width: int | None = None
         self._key_words = 0
         self._value_words = 0
-        # Those of a layer of this name that was never completed would be taken for this one's.
+        # Files of an unfinished layer of this name would pass for those of this one.
         (folder / f"{name}.key-ends").unlink(missing_ok=True)
         self._write("value-ends", np.zeros(1, np.int64))
         for part in ("hashes", "keys", "values"):

@@ -24,7 +24,7 @@ from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
 from lockgate.lookup.spec.options import LookupOptions
 from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
-# In addition to the bytes of key and value: where they lie, in mapped files; filters and indexes, in RocksDB.
+# More bytes than those of key and value: their positions in mapped files, filters and indexes in RocksDB.
 _BESIDE_BYTES = 16
 # What sealing adds to a key and a value.
 _SEALED_BYTES = 48
@@ -61,7 +61,7 @@ class Loader:
         self._budget = budget
         self._cipher = cipher
         self._progress = progress
-        choose_storage(options, cipher, 0)  # refuses what can never be, before anything is read
+        choose_storage(options, cipher, 0)  # refuses a wrong choice before anything is read
         self._threads = min(options.bootstrap_parallelism, os.cpu_count() or 1)
 
     def load(

@@ -198,7 +198,7 @@ class MemoryStore:
         self._sweep()
 
     def _sweep(self) -> None:
-        # What a crash left, and layers that were merged: states that need them have links of their own.
+        # Leftovers of a crash, and merged layers: states that need them have links of their own.
         kept = {layer.name for layer in self._layers}
         if self._merge is not None:
             kept |= {self._merge.name, *(layer.name for layer in self._merge.layers)}
@@ -218,13 +218,13 @@ class MemoryStore:
                 merge = Merge(self.path, self._name(), chosen, self._budget, bottom=first == 0)
                 layers = [*layers[:first], *merge.result()]
         except (LookupCacheError, OSError) as error:
-            # No disk for it: what there is stays good, if slower, and a later step tries again.
+            # No disk space for it: the layers stay good, if slower, and a later step tries again.
             _log.warning("layers of the lookup cache %s could not be merged: %s", self.path, error)
         return layers
 
     def _due(self, layers: Sequence[Layer]) -> int | None:
-        # The layer from which on all are to be merged; None: they are well as they are. Those that are being
-        # merged already are left alone.
+        # The first of the layers to merge; None: no merge is needed. Layers in a running merge are left
+        # alone.
         busy = self._merge
         start = 0 if busy is None else layers.index(busy.layers[0]) + len(busy.layers)
         sizes = [len(layer) for layer in layers]
@@ -296,7 +296,7 @@ class Merge:
         try:
             with self._budget.writing(sum(layer.nbytes for layer in self.layers)):
                 self._write()
-        except Exception as error:  # of whatever kind: it is raised where the result is asked for
+        except Exception as error:  # any error: it is raised where the result is needed
             self._error = error
 
     def _write(self) -> None:

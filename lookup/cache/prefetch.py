@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-# The system is asked to hold what takes less than this share of all memory.
+# The system is asked to hold files of less than this share of all memory.
 _MEMORY_SHARE = 0.5
-# It reads in the background, a little for each time it is asked.
+# It reads in the background, a little for each request.
 _BYTES_AT_ONCE = 1 << 20
 
 

@@ -84,7 +84,7 @@ def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
 def _find(db: Rdict, keys: Rows, opener: Opener | None) -> list[FoundRows]:
     values = _read(db, (keys if opener is None else stored_keys(keys)).to_bytes())
     found = [value for value in values if value is not None]
-    # Python's own loops, where they can be had: half of a refresh was spent in such lines.
+    # Python's built-in loops where possible: half the time of a refresh was spent in such lines.
     at = np.flatnonzero(np.fromiter(map(is_not, values, repeat(None)), bool, len(values)))
     rows: Rows | Scattered = Rows.from_values(found)
     if opener is not None:

@@ -42,7 +42,7 @@ def make_step(
     `matching` says the rows that meet the lookup's condition: a row that no longer does leaves the cache.
     Keys whose value stays as it was are not written.
     """
-    if batch.num_rows == 0:  # as when all rows of a snapshot are older than those they would replace
+    if batch.num_rows == 0:  # such as when all rows of a snapshot are older than those they would replace
         return Step([], [], 0)
     present = np.isin(np.asarray(kinds), _PRESENT)
     if matching is not None:
@@ -107,7 +107,7 @@ def _lists(values: Sequence[bytes | None]) -> tuple[Rows, Int64s]:
 def _regroup(
     count: int, before: Rows, owners: Int64s, added: Rows, added_owners: Int64s
 ) -> list[bytes | None]:
-    # New lists: of each owner first the rows it had, then those it gains; None for owners without a row.
+    # New lists: first the rows that each owner had, then its new ones; None for owners without a row.
     rows = Rows.concatenate([before, added])
     group = np.concatenate([owners, added_owners])
     counts = np.bincount(group, minlength=count)

@@ -27,10 +27,10 @@ _FIRST_FLAGS = 0x40 | (TAG_BYTES - 2) // 2 << 3 | _LENGTH_BYTES - 1
 # Associated data from this length on has six bytes of length before it instead of two.
 _WIDE_WORDS = ((1 << 16) - (1 << 8)) // 8
 _WIDE_MARK = 0xFFFE
-# What a chunk needs stays in the processor's cache: twice as fast as all rows at once.
+# A chunk stays in the processor's cache, which is twice as fast as all rows at once.
 _CHUNK_ROWS = 1 << 13
 _CHUNK_WORDS = 1 << 16
-# Rows whose associated data is longer than this are done last, by themselves: few at a time.
+# Rows with longer associated data are done last, by themselves and few at a time.
 _LONG_WORDS = 1 << 9
 
 _Rows = Rows | Scattered
@@ -53,7 +53,7 @@ class RowCcm:
     def open(self, nonces: Any, associated: _Rows, sealed: _Rows, tags: UInt64s) -> Scattered:
         """Decrypt rows; raises InvalidTag if any of them is not what was sealed."""
         plain, expected = self._in_chunks(nonces, associated, sealed, sealing=False)
-        # All bits of all tags, whichever of them differ.
+        # Compares all bits of all tags, wherever they differ.
         if np.bitwise_or.reduce(expected ^ tags, axis=None):
             raise InvalidTag
         return plain
@@ -81,7 +81,7 @@ class RowCcm:
             chosen = order[first:end]
             chunk = _Chunk(encryptor, nonces[chosen], lengths[first:end])
             words, kept = _matrix(rows, chosen)
-            # What is opened takes the place of what was sealed, which nobody needs any more.
+            # The opened bytes overwrite the sealed ones, which nobody needs any more.
             other = chunk.combined(words, np.empty_like(words) if sealing else words)
             if kept is None:
                 width = int(lengths[first])

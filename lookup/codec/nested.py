@@ -46,7 +46,7 @@ class NestedCodec:
             members = [data_type.key_field, data_type.item_field]
         else:
             members = [data_type.value_field]
-        # Members are named by their place: a struct may have two of one name.
+        # Members are named by their position: a struct may have two of one name.
         fields = [pa.field(f"{name}.{n}", member.type) for n, member in enumerate(members)]
         self._rows: RowCodec = RowCodec(pa.schema(fields))
 
@@ -137,7 +137,7 @@ def _is_everything(wanted: Int64s, count: int) -> bool:
 
 
 def _spread(rows: Rows, there: Bools) -> Rows:
-    # Rows of no length in between, where there is a null.
+    # A null is a row of no length between the others.
     lengths = np.zeros(len(there), np.int64)
     lengths[there] = rows.lengths
     return Rows(rows.words, offsets_of(lengths))

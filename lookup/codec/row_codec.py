@@ -129,7 +129,7 @@ class RowCodec:
             else:
                 head[:, word] = values if values.ndim == 1 else values[:, 0]
             if columns[index].null_count:
-                # Whatever lies under a null must not make two equal rows differ.
+                # The bytes under a null must not make equal rows differ.
                 head[np.asarray(columns[index].is_null()), word : word + (2 if wide else 1)] = 0
         lengths = head[:, self._length_word :].view(np.uint32)
         for slot, index in enumerate(self._variable):
@@ -198,7 +198,7 @@ class RowCodec:
         # All strings of all rows are one binary array with gaps as elements; each column takes its own.
         flat = np.empty(count * (slots + 1) + 1, np.int64)
         flat[:-1] = edges.ravel()
-        # The end of the last gap is never read, but Arrow guesses from it how much will be taken.
+        # The end of the last gap is never read, but Arrow estimates the size by it.
         flat[-1] = min(int(flat[0]) + int(rows.lengths.sum()) * 8, rows.words.nbytes) if count else 0
         spread = pa.Array.from_buffers(
             pa.large_binary(), count * (slots + 1), [None, pa.py_buffer(flat), pa.py_buffer(rows.words)]

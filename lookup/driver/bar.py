@@ -42,7 +42,7 @@ class LoadBar:
         self._write(f"{self._label} [{bar}] {share:4.0%} of {expected} rows")
 
     def _write(self, line: str) -> None:
-        # Blanks over what stood there: notebooks know no other way to erase it.
+        # Blanks over the old text: notebooks know no other way to erase it.
         self._stream.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
         self._stream.flush()
         self._width = len(line)

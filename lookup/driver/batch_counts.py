@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("lockgate.lookup")
 
-# For each batch's token: rows asked for, of these matched, of these by a retry, nanoseconds of the workers.
+# By the token of a batch: rows asked for, matched rows, those matched by a retry, nanoseconds of the workers.
 Counts: TypeAlias = dict[int, tuple[int, int, int, int]]
 Counter: TypeAlias = "Accumulator[Counts]"
 
-# A batch's snapshot and its token go to the tasks in one number, which costs the rows no more than one.
+# The snapshot of a batch and its token go to the tasks in one number, so that a row carries only one.
 _SNAPSHOT_BITS = 40
 SNAPSHOT_MASK = (1 << _SNAPSHOT_BITS) - 1
 

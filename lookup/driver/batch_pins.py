@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _PREFIX = "lockgate-"
-# Ends the name of a pin on the state before the first snapshot, which a consumer has no number for.
+# Ends the name of a pin on the state before the first snapshot, for which consumers have no number.
 _EMPTY = ".empty"
-# A batch may be planned again until the next one is: one before the current stays.
+# A batch may be planned again until the next one is planned, so the one before the current stays.
 _KEPT_BATCHES = 2
 
 _shared: weakref.WeakValueDictionary[tuple[str, str], Pins] = weakref.WeakValueDictionary()
@@ -152,7 +152,7 @@ class Pins:
                     name = self._name(query, batch, pinned)
                     self._table.record_consumer(name, max(pinned.snapshot_id, 1))
             own = {f"{_PREFIX}{query}-" for query in self._by_query}
-        # Consumers are as old as the store says, and so is what time it is: a driver's clock may be ahead.
+        # The store tells both the age of consumers and the time: a driver's clock may be ahead.
         oldest = self._table.snapshot_files.now_millis() - retention_seconds * 1000
         dropped = [
             name

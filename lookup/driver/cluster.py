@@ -43,7 +43,7 @@ PLUGIN_CLASS = "io.lockgate.spark.LockgatePlugin"
 _log = logging.getLogger("lockgate.lookup")
 
 _CENSUS_SECONDS = 0.2
-# An executor that did not ask for so long is taken for lost: batches wait for it no more.
+# An executor that has not asked for this time counts as lost: batches wait for it no more.
 _LONGEST_SILENCE_MILLIS = 10_000
 
 _running: dict[str, ExecutorOwners] = {}
@@ -149,7 +149,7 @@ class ClusterSite(DriverSite):
     def __init__(self, context: Any) -> None:
         super().__init__(context)
         self._executors: Any = java_class(context, "io.lockgate.spark.owner.Executors")
-        # What Spark starts its own Python workers by, which must find Lockgate as well.
+        # The Python of Spark's own workers, which must find Lockgate as well.
         self._python = str(context.pythonExec)
 
     def start(
@@ -253,5 +253,5 @@ def owner_event(context: BridgeContext, request: EventRequest) -> list[KeyReply]
     """Process a message from a process of an executor: the operation `lookup.event`."""
     with _running_lock:
         owners = _running.get(request["name"])
-    # One that was told to end may still have something to say.
+    # An owner that was told to end may still send messages.
     return [] if owners is None else owners.receive(request["executor"], request["event"])

@@ -20,11 +20,11 @@ from lockgate.lookup.spec.status import HostStatus
 
 _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
-# An owner that ends so often before it is ready is not killed by accident: waiting for it is in vain.
+# An owner that ends this often before it is ready will never be ready.
 _EARLY_ENDS = 3
-# One that is killed may be, but by somebody who goes on killing, as the kernel does when memory is short.
+# A killed one has more chances, but the kernel may go on killing when memory is short.
 _EARLY_KILLS = 10
-_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # as Python tells it, and as the JVM does
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # in Python's words, and in the JVM's
 _KNOWN_STATES = 32
 
 
@@ -192,7 +192,7 @@ class Hosts:
 
     def receive(self, link: str, event: News) -> Host | None:
         """Process a message from a process, or its end, and return its host."""
-        if event["event"] == "waiting" or event["event"] == "leading":  # in a tuple mypy would not see it
+        if event["event"] == "waiting" or event["event"] == "leading":  # mypy narrows by no tuple
             return self._join(link, event)
         if event["event"] == "gone":
             return self._leave(link)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.cache.directory import CacheDirectory
     from lockgate.lookup.spec.status import LookupStatus
 
-# Hears what the process at the end of a link says.
+# Receives the messages of the process at the end of a link.
 Listener = Callable[[str, News], None]
 
 

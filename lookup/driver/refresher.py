@@ -56,7 +56,7 @@ class Refresher:
 
     def look(self) -> Snapshot | None:
         """Return the newest snapshot, which is the target from now on; None if the table has none."""
-        # One look at a time: what an earlier one saw must not take the place of what a later one saw.
+        # One look at a time: the result of an earlier look must not replace that of a later one.
         with self._looking:
             started = time.monotonic()
             newest = newest_target(self._table)
@@ -107,7 +107,7 @@ class Refresher:
 
     def welcome(self, host: Host, awaited: Sequence[int]) -> None:
         """Ask a host whose owner has begun for what batches wait for, and for what is served."""
-        # What batches are given now must come first: the tasks that land there need it.
+        # The state that batches get now comes first: tasks on that host need it.
         for snapshot_id in awaited:
             if not host.has(snapshot_id) and snapshot_id not in host.asked:
                 self._hosts.ask(host, snapshot_id, serve=self.serving.aims_at(snapshot_id))
@@ -129,13 +129,14 @@ class Refresher:
             self.serving.advance(self._hosts)
 
     def _forgive(self, target: Snapshot) -> None:
-        # What the table is at again, as after a failed commit was rolled back, fails no more.
+        # A snapshot that the table is at again, such as after a rollback, fails no more.
         for host in self._hosts.all():
             if host.has(target.id, fingerprint(target)) and not host.asked:
                 host.error, host.failures = None, 0
 
     def _ask_for(self, target: Snapshot) -> bool:
-        # One at a time, the same for all hosts that decide: the next takes in what comes until then.
+        # One snapshot at a time, the same for all hosts that decide. The next one covers the changes until
+        # then.
         deciding = self._hosts.deciding()
         busy = any(any(host.asked.values()) for host in deciding)
         asked = False

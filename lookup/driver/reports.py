@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("lockgate.lookup")
 
-# A batch is over, for the log, when nothing was counted for so long.
+# The log takes a batch as over when nothing was counted for this time.
 _QUIET_SECONDS = 1.0
-# A batch that nothing was counted for in so long has ended, whatever became of it.
+# A batch without counts for this time has ended, in whatever way.
 _ENDED_SECONDS = 3600.0
 # Tokens are less than this, and never 0.
 _TOKENS = 1 << 22

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lockgate.lookup")
 
 _HEARTBEAT_SECONDS = 5.0
-# Pins are noted again so often before they would be taken for abandoned.
+# Pins are renewed this often within the time after which they count as abandoned.
 _PIN_RENEWALS = 4
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
@@ -116,7 +116,7 @@ class Lookup:
             return snapshot_id, self._keep(snapshot_id, mark)
         except SnapshotNotFoundError as error:
             consumer = self._pins.name_of(query_id, batch_id)
-            self._pins.forget(query_id)  # read again, once somebody has done what follows
+            self._pins.forget(query_id)  # read again, once somebody has followed the advice
             what = (
                 f"batch {batch_id} of query {query_id}",
                 f"snapshot {snapshot_id} of {self.spec.identifier}",
@@ -185,7 +185,7 @@ class Lookup:
             )
 
     def _keep(self, snapshot_id: int, mark: int | None) -> int:
-        self._hold()  # before it is checked: what the owner removes afterwards is not this one
+        self._hold()  # before the check: the owner then keeps this one
         if snapshot_id == EMPTY:
             return 0
         if mark is None:
@@ -236,7 +236,7 @@ class Lookup:
                     failed = self._hosts.failure(snapshot.id)
                     if failed is not None:
                         raise failed
-                    if self._hosts.have(snapshot.id):  # of another of its number
+                    if self._hosts.have(snapshot.id):  # of another snapshot of this number
                         check_mark(self.table, snapshot.id, mark)
                         self._hosts.forget(snapshot.id)
                         self._refresher.ask_all(snapshot, serve=serve)
@@ -253,7 +253,7 @@ class Lookup:
     def _is_coming(self) -> bool:
         if self._closed.is_set():
             raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
-        # Without an executor there is nobody to wait for: once there are some, their tasks wait themselves.
+        # Without an executor there is no owner to wait for; tasks of later executors wait themselves.
         return bool(self._hosts.all()) or (self._owners is not None and self._owners.expected())
 
     def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
@@ -288,7 +288,7 @@ class Lookup:
                 self._refresher.ask_for_target()  # which may have moved on
             self._changed.notify_all()
         if event["event"] == "warning" and event["category"] != MaskedDataWarning.__name__:
-            # That of masks was given where the lookup was asked for.
+            # The warning of masks was given when the lookup was made.
             _log.warning("%s: %s", self.spec.identifier, event["message"])
         if failed:
             _log.warning(
@@ -299,7 +299,7 @@ class Lookup:
                 trouble[0],
             )
         if moved or failed:
-            self._heartbeat_at = 0.0  # also the shell shall see it soon
+            self._heartbeat_at = 0.0  # so that the shell sees it soon
             self._site.publish(self.status())
 
     # --- the timer -----------------------------------------------------------------------------------

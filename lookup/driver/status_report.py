@@ -61,7 +61,7 @@ def _lag_millis(refresher: Refresher) -> int:
     target = refresher.target
     if target is None or refresher.serving.is_at(target):
         return 0
-    # The newest may be young where commits are many, and what is served old all the same.
+    # Where commits are many, the newest may be young, but the served one old.
     waited = int(time.time() * 1000) - target.time_millis
     return max(0, waited, round(refresher.serving.behind_seconds() * 1000))
 

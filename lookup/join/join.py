@@ -74,7 +74,7 @@ def lookup_join(
         f"{name[1]}.{name[2]}", tuple(keys), tuple(chosen.values()), where, option_texts(options or {})
     )
     cached = not choose(stream, dimension, spec).by_spark
-    if cached:  # Spark's own join is a query, which is governed as any other
+    if cached:  # Spark's own join is a query, governed like any other
         spec = _governed(stream.sparkSession, dimension, spec)
     layout = layout_of(spec, dimension.schema)
     warn_of_masks(dimension, layout)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
 
 _WORD_BYTES = 8
-# Of a row's hash, key and ends of both, and of a string, as a guess.
+# A guess of the words for a row's hash, its key and the ends of both, and for a string.
 _OVERHEAD_WORDS = 5
 _STRING_WORDS = 4
 
@@ -42,7 +42,7 @@ def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options:
     keys, columns = (
         [_kind(kind) for kind in schema.types] for schema in (layout.key_schema, layout.row_schema)
     )
-    # A key of microseconds is not one of milliseconds: the workers say so.
+    # A key of microseconds is not one of milliseconds; the workers raise the error.
     if None in keys + columns or "millis" in keys:
         return False
     if options.cache == "auto":

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 # The read option that carries the lookup's spec.
 SPEC_OPTION = "lookup.spec"
-# The read option that carries the id of the cache which the workers were told to ask.
+# The read option with the id of the cache that the workers ask.
 CACHE_OPTION = "lookup.cache-id"
-# The read option that says who answers: `cache`, or `spark`, for which nothing needs to be cached.
+# The read option that says who answers: `cache`, or `spark`, which needs no cache.
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
@@ -104,7 +104,7 @@ class PinTable:
         if planned is not None and planned != cache_id(table, spec):
             raise _other_table(table)
         catalog = context.catalog(context.request["catalog"])
-        # A plan knows the table that it was made with for some time after that was dropped.
+        # A plan may know a table for some time after that was dropped.
         if catalog.load_table(table.identifier).table_id != table.table_id:
             raise _other_table(table)
         query = properties.get("query_id")
@@ -166,7 +166,7 @@ def _check_table(table: Table) -> None:
 
 
 def _other_table(table: Table) -> LookupCacheError:
-    # The workers ask the cache that was planned, where a snapshot of this number may be another state.
+    # The workers ask the planned cache, in which this number may belong to another snapshot.
     return LookupCacheError(
         f"the lookup on {table.identifier} was planned with another table, other columns, keys or rights: it "
         "was dropped and created again or altered, the keys held or the policies have changed, or another "

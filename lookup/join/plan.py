@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from lockgate.framework.types import DataField
     from lockgate.lookup.join.shuffle import Buckets
 
-# The driver has a batch's state built before there are tasks; so long they wait if it was lost since.
+# The driver builds the state of a batch before its tasks run. They wait this long if it is lost by then.
 _LOST_SECONDS = 60.0
 
 # Metadata of an answer, by which the connector knows it (`ColumnFlow`).
@@ -194,7 +194,7 @@ def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFram
     complete = functions.lit(True)
     for column in columns:
         complete = complete & column.isNotNull()
-    # Null keys match nothing anywhere: where they are already will do.
+    # Null keys match nothing anywhere, so they stay where they are.
     number = functions.when(complete, bucket % groups).otherwise(functions.spark_partition_id() % groups)
     return join.stream.withColumn(group, number).repartitionById(groups, functions.col(group))
 
@@ -208,7 +208,7 @@ def key_types(join: Join) -> list[DataType]:
 def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
     described = to_spark_json(fields)
     for name, field in zip(names, described["fields"], strict=True):
-        # A row without a match is null in every column, whatever the dimension promises of its own rows.
+        # A row without a match is null in every column, even in columns that the dimension declares NOT NULL.
         field["name"], field["nullable"] = name, True
     struct = _without_lengths(StructType.fromJson(described))
     assert isinstance(struct, StructType)
@@ -273,7 +273,7 @@ def _jvm_function(join: Join, options: LookupOptions) -> AbstractContextManager[
 
 
 def _finder(by_executors: bool) -> Callable[[Table, LookupSpec], str]:
-    # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
+    # Where the driver keeps the cache, its folder counts, not the environment of the executors.
     return location_of if by_executors else _folder_of
 
 
@@ -302,7 +302,7 @@ def _function(join: Join, options: LookupOptions, groups: int | None) -> Callabl
     if wanted.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, LongType())
 
-    # What an iterator answers need not be parted as what it was asked.
+    # The batches of the answer may differ in size from those of the question.
     def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for pins, marks, *arrays in coalesce_batches(batches):
             if groups is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.spec import LookupSpec
     from lockgate.lookup.spec.status import BatchReport
 
-# Held for as long as the driver runs: they know which batch has which snapshot.
+# Held while the driver runs: they know the snapshot of each batch.
 _pins: dict[tuple[str, str], Pins] = {}
 
 

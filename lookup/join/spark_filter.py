@@ -84,7 +84,7 @@ def _field(path: FieldPath) -> Column:
 def _literal(scalar: pa.Scalar) -> Column:
     value = scalar.as_py()
     if isinstance(value, dt.datetime) and value.tzinfo is None:
-        # Spark would take a datetime without a zone for a moment in the session's.
+        # Spark would read a datetime without a zone in the session's zone.
         return functions.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
     if isinstance(value, bytes):
         return functions.lit(bytearray(value))

@@ -70,7 +70,7 @@ def by_spark(join: Join) -> DataFrame:
 def _dimension(join: Join) -> tuple[DataFrame, Column]:
     reader = join.stream.sparkSession.read
     if join.stream.isStreaming:
-        # Which snapshot it is, the scan of each micro-batch asks.
+        # The scan of each micro-batch asks for the snapshot.
         reader = (
             reader.option(SNAPSHOT_SOURCE.key, "pin")
             .option(SPEC_OPTION, json.dumps(join.spec.asked()))
@@ -86,7 +86,7 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
     dimension = reader.table(f"`{catalog}`.`{database}`.`{table}`")
     if where is not None:
         dimension = dimension.where(spark_column(where))
-    # Nullable, as the column is that the cache's plan adds.
+    # Nullable, like the column that the cache's plan adds.
     return dimension, functions.nullif(functions.lit(chosen).cast("bigint"), functions.lit(-1))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import LookupSpec
 
-# Held for as long as the driver runs: they know which batch has which snapshot.
+# Held while the driver runs: they know the snapshot of each batch.
 _pins: dict[tuple[str, str], Pins] = {}
 
 _log = logging.getLogger("lockgate.lookup")
@@ -37,7 +37,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 # Spark's own join was the faster one in batches of at least this share of the table's rows.
 SPARK_FROM = 0.5
-# What Spark says of the size of something that it knows nothing of: spark.sql.defaultSizeInBytes.
+# Spark's size of anything unknown: spark.sql.defaultSizeInBytes.
 _UNKNOWN_BYTES = 2**62
 _OVERHEAD_BYTES = 8
 
@@ -57,7 +57,7 @@ def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
     if strategy != "auto":
         return Choice(strategy == "spark")
     if stream.isStreaming:
-        # The plan is made once, before there is a batch: the cache, which no batch can make slow.
+        # The plan is made once, before there is a batch. No batch can make the cache slow.
         return Choice(by_spark=False)
     newest = newest_target(table)
     table_rows = 0 if newest is None else _rows_of(table, spec, newest)
@@ -100,7 +100,7 @@ def batch_rows(batch: DataFrame) -> int | None:
 
 
 def _jvm_plan(batch: DataFrame) -> Any:
-    # Of a new query: that of the DataFrame may have been planned before it was cached.
+    # By a new query: the DataFrame's own may have been planned before it was cached.
     return batch.select("*")._jdf.queryExecution().optimizedPlan()
 
 

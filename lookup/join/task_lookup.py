@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 SNAPSHOT_FIELD = pa.field("__lockgate_snapshot", pa.int64())
 
 _MOST_BATCHES = 64
-# Of the rows of one answer: beyond it the keys are answered in parts, so that many rows of a key, asked for
-# by many rows of the stream, need not all be in memory at once.
+# The most bytes of one answer. More is answered in parts, so that many rows of a key, asked for by many rows
+# of the stream, need not be in memory at once.
 _MOST_BYTES = 64 << 20
 # Rows of the stream that are asked for at once.
 MOST_ROWS = 1 << 16
-# When a worker first missed a key of a batch, by cache and batch.
+# The time at which a worker first missed a key, by cache and batch.
 _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 
 
@@ -142,7 +142,7 @@ def look_up(
 
 
 def _parts(groups: pa.Array | None) -> list[tuple[int, pa.Array | None]]:
-    # The rows of each group; a task has those of one, unless somebody merges Spark's partitions.
+    # The rows of each group. A task has one group, unless somebody merges Spark's partitions.
     if groups is None or len(groups) == 0:
         return [(0, None)]
     numbers = np.asarray(groups)
@@ -200,8 +200,8 @@ def _ask_again(
     keys: Sequence[pa.Array],
     found: pa.Array,
 ) -> tuple[pa.Array, int]:
-    # Only what has a key and no match, only of newer states, until the batch's attempts are used up: a task's
-    # later keys do not wait again for what its first ones waited for.
+    # Retries keys without a match on newer states, until the attempts of the batch are used up: later keys of
+    # a task do not wait again as its first ones did.
     asked, token, _ = pin
     valid = np.ones(len(found), bool)
     for key in keys:
@@ -220,7 +220,7 @@ def _ask_again(
         try:
             state = WantedState(path, newest, wanted.cache_bytes)
             again = _ask(wanted, state, [key.take(pa.array(missed)) for key in keys])
-        except LookupCacheError:  # a newer one has replaced it: that is asked next
+        except LookupCacheError:  # a newer state has replaced it, and is asked next
             continue
         asked = newest
         found = _replaced(found, missed, _with_snapshot(again, newest, many=wanted.many))

@@ -76,7 +76,7 @@ def generation(wanted: WantedState) -> Generation:
             # Removed from disk by now, or replaced by another of its number: what is open stays readable.
             _open.move_to_end(key)
             return entry[1]
-        with contextlib.suppress(FileNotFoundError):  # which the next step says better
+        with contextlib.suppress(FileNotFoundError):  # the next step has a better error
             directory.check(snapshot_id)
         fresh = Generation(directory, snapshot_id, wanted.cache_bytes, _cipher(directory))
         if mark not in (0, fresh.info.mark):
@@ -96,7 +96,8 @@ def generation(wanted: WantedState) -> Generation:
 
 
 def _close_removed(asked: _Key) -> None:
-    # The owner removed what no batch needs any more, but the disk has it back only when nobody holds it open.
+    # The owner has removed states that no batch needs. Their disk space is free only when no process holds
+    # them open.
     for key in [key for key in _open if key != asked]:
         if _stamp(CacheDirectory(Path(key[0])), key[1]) is None:
             _open.pop(key)[1].close()

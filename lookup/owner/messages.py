@@ -171,7 +171,7 @@ class LocalKeyJson(TypedDict):
     encrypted: str
 
 
-# What the methods answer; a local key alone is in base64.
+# The results of the methods; a local key alone is in base64.
 KeyValue: TypeAlias = list[str] | KeyVersion | bool | LocalKeyJson | str
 
 
@@ -229,7 +229,7 @@ class GoneEvent(TypedDict):
     event: Literal["gone"]
 
 
-# What `Hosts` are told, by processes or by the driver itself.
+# The messages for `Hosts`, from processes or from the driver itself.
 News: TypeAlias = Event | GoneEvent
 
 # --- to a process --------------------------------------------------------------------------------

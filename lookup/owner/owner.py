@@ -100,7 +100,7 @@ class Owner:
             keys=keys if content["has_keys"] else None,
             options=content["options"] or None,
         )
-        assert content["directory"] is not None  # which a standby has found
+        assert content["directory"] is not None  # a standby has found it
         directory = CacheDirectory(Path(content["directory"]))
         return cls(catalog.load_table(spec.identifier), spec, directory, send, commands, turn)
 
@@ -168,7 +168,7 @@ class Owner:
         return self._lock is not None and not self._directory.is_locked_by(self._lock)
 
     def _start_afresh(self) -> None:
-        # Somebody removed the folder: what is open there leads nowhere any more.
+        # Somebody removed the folder, so open files in it have no use any more.
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -189,7 +189,7 @@ class Owner:
             command = self._pending.pop(0)
             self._build(command["snapshot"], command["serve"])
         for snapshot_id, mark in self._directory.wanted():
-            if self._lock is None:  # lost on the way: the process that has it sees the wishes too
+            if self._lock is None:  # lost by now: the new holder sees the wishes too
                 return
             self._build_for_others(snapshot_id, mark)
 
@@ -204,7 +204,8 @@ class Owner:
             self._failed(snapshot_id, error)
             return error
         if self._was_removed():
-            # A driver may have made the folder again before the state was published: its half is not a cache.
+            # A driver may have made the folder again before the state was published. Half a state is no
+            # cache.
             return self._build_afresh(snapshot_id, serve)
         self._send(_built(info))
         self._show(info)
@@ -250,7 +251,7 @@ class Owner:
             self._directory.refuse(snapshot_id, error_to_json(error), mark)
 
     def _replaced(self, snapshot_id: int, mark: int) -> Exception | None:
-        # Only those who ask for it get the error: what has the number now can be built.
+        # Only readers of the old snapshot get the error: the present one of the number can be built.
         try:
             check_mark(self._table, snapshot_id, mark)
         except Exception as error:
@@ -308,7 +309,7 @@ def _built(info: GenerationInfo) -> BuiltEvent:
 def _distribute(inbox: queue.Queue[Order], keys: PipeKeyProvider, commands: queue.Queue[_Command]) -> None:
     while True:
         message = inbox.get()
-        if message["op"] == "answer" or message["op"] == "refuse":  # in a tuple mypy would not see it
+        if message["op"] == "answer" or message["op"] == "refuse":  # mypy narrows by no tuple
             keys.answer(message)
         else:
             commands.put(message)

@@ -147,7 +147,7 @@ class OwnerProcess:
             _log.warning(
                 "the owner of a lookup cache (pid %d) ended with %d; starting another", process.pid, code
             )
-            # Its errors go to the log, so there are no last words to pass on.
+            # Its errors go to the log, so there is no last line to pass on.
             self._on_event({"event": "ended", "pid": process.pid, "code": code, "stderr": None})
 
     def _receive(self, line: bytes) -> None:
@@ -197,7 +197,7 @@ class LocalOwners:
         if event["event"] != "started":
             self._listener(self.LINK, event)
             return
-        # What it is told from now on waits in the pipe until it is ready.
+        # Messages wait in the pipe until it is ready.
         leading: LeadingEvent = {
             "event": "leading",
             "pid": event["pid"],

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING
 from lockgate.lookup.spec import cache_paths
 
 if TYPE_CHECKING:
-    # Only then, for a process that waits is to be small.
+    # Imported for types alone: a process that waits must be small.
     from lockgate.lookup.owner.messages import LeadingEvent, Opening, Order, WaitingEvent
 
 _POLL_SECONDS = 0.1
@@ -109,7 +109,7 @@ def _say(stdout: IO[bytes], message: LeadingEvent | WaitingEvent) -> None:
 
 
 def _log_into(folder: Path) -> None:
-    # What goes wrong from here on is in the cache's log; before, in the executor's.
+    # Errors go to the cache's log from here on; before, to the executor's.
     sys.stderr.flush()
     log = os.open(folder / "owner.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(log, 2)

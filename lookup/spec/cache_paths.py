@@ -23,7 +23,7 @@ from lockgate.framework.io.private_folder import make_own_folder, make_private_f
 # A host's own folder of caches; wins over `lookup.cache-dir`, which is the same for all hosts.
 ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR"
 
-# As `file:/tmp` and `s3://bucket`, but not a Windows drive.
+# Addresses such as `file:/tmp` and `s3://bucket`, but no Windows drive.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 ADVICE = "remove it if it is not yours, or choose another folder with lookup.cache-dir"
@@ -100,7 +100,7 @@ def cache_folder(path: Path) -> Path:
     could be another user's.
     """
     try:
-        # The folder above may be the user's own and hold other things: it is left as it is.
+        # The folder above may be the user's own and hold other files: it stays as it is.
         make_own_folder(path.parent, ADVICE)
         return make_private_folder(path, ADVICE)
     except OSError as error:

@@ -191,14 +191,14 @@ ALL: tuple[Option[Any], ...] = (
     TIMEOUT,
 )
 _KEYS = frozenset(option.key for option in ALL)
-# As Flink's LOOKUP hint, and older versions of Paimon, spell them.
+# The spelling of Flink's LOOKUP hint and of older versions of Paimon.
 _ALIASES = {
     option.key.removeprefix("lookup."): option.key
     for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS, SHUFFLE)
 } | {"lookup.dynamic-partition": SCAN_PARTITIONS.key}
 
-# What says how a lookup waits for a remote table. A local cache has no use for it, and texts written for
-# Flink keep it.
+# Options for waiting on a remote table. A local cache does not use them, but texts written for Flink have
+# them.
 _NOT_NEEDED: Mapping[str, Callable[[str], object]] = {
     "async": parse_bool,
     "output-mode": one_of("ordered", "allow_unordered"),

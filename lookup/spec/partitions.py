@@ -103,7 +103,7 @@ def _parse_spec(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _order(values: Sequence[Any]) -> list[tuple[bool, Any]]:
-    # As Paimon compares partitions: a null is smaller than any value.
+    # Paimon's order of partitions: a null is smaller than any value.
     return [(value is not None, value) for value in values]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.codec.byte_rows import Bools
     from lockgate.lookup.spec.spec import LookupSpec
 
-# A decoded stripe takes 100 MB and more; what is read is encoded by several threads, which takes longer.
+# A decoded stripe takes 100 MB and more. Several threads encode the rows, which takes longer than reading.
 _DECODING_THREADS = 1
 
 
@@ -74,14 +74,14 @@ class RowSelector:
         """Read at least the selected rows of a snapshot, by the schema of the table, which may be newer."""
         where = self._decision.on_stored(AlwaysTrue() if selection.where is None else selection.where)
         plan = self._table.scan(where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
-        # What the rights of the cache leave out is left out here, from all that is stored.
+        # This leaves out the rows and values that the rights of the cache hide.
         require_unrestricted(self._table, plan.decision, "a lookup cache")
         if self._spec.group is None:
             return self._table.read_batches(plan, threads=_DECODING_THREADS)
         number, count = self._spec.group
         buckets = int(self._table.schema.options["bucket"])
         entries = self._table.manifests.live_files(self._table.snapshot(snapshot_id))
-        # After a change of the number of buckets a partition's files may still be of the old one.
+        # After a change of the number of buckets, files of a partition may still have the old one.
         if {entry.total_buckets for entry in entries} <= {buckets}:
             mine = tuple(split for split in plan.splits if split.bucket % count == number)
             plan = replace(plan, splits=mine)

@@ -247,7 +247,7 @@ def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
         spec.columns,
         read,
     )
-    # Built here so that a type that cannot be cached or joined on is refused before anything starts.
+    # Built here to refuse types that cannot be cached or joined on before anything starts.
     _ = layout.key_codec, layout.row_codec
     return layout
 
@@ -258,7 +258,7 @@ def _require(name: str, identifier: str, schema: TableSchema) -> None:
 
 
 def _pick(schema: TableSchema, names: Sequence[str]) -> pa.Schema:
-    # Without nullability and metadata: what is cached is a value or a null, whatever the schema promised.
+    # Without nullability and metadata: the cache holds values and nulls, even of NOT NULL columns.
     fields = [schema.arrow_schema.field(name) for name in names]
     return pa.schema([pa.field(member.name, member.type) for member in fields])
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Any, Any], object]
 
-# So many tables are remembered whose streams have written nothing yet.
+# The number of remembered tables whose streams have written nothing yet.
 _MADE_FOR_STREAMS = 256
 
 _log = logging.getLogger("lockgate.spark")
@@ -98,7 +98,8 @@ class Dispatcher:
                 "with fewer levels, such as IN in place of many ORs",
             )
         except Exception as error:
-            # Not one of ours, so worth a look; a traceback names code, never the values in it.
+            # An error that Lockgate did not raise is worth a look. A traceback names code, never the values
+            # in it.
             _log.warning("operation %s failed", operation, exc_info=True)
             return encode_error(type(error).__name__, f"{type(error).__name__}: {error}")
         except BaseException as error:  # an interrupt must not end the thread that answers

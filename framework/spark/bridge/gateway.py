@@ -68,7 +68,7 @@ def _follow_plugins(bridge: Any) -> None:
 
 
 def _ask_again() -> None:
-    # Without its JVM nobody queries.
+    # Without its JVM no session can query.
     with suppress(Exception), _unlogged():
         _followed.askAgain()
 

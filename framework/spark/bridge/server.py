@@ -34,7 +34,7 @@ _HELLO_SECONDS = 10.0
 _LONGEST_HELLO = 256
 # The connector has at most 1,024 questions open, and keeps a few connections.
 _MOST_CONNECTIONS = 1100
-# A folder whose socket nobody listens at is left alone so long: its process may be about to.
+# A folder without a listener is left alone for this time: its process may be about to listen.
 _LEFT_BEHIND_SECONDS = 60.0
 
 _log = logging.getLogger("lockgate.spark")
@@ -130,7 +130,7 @@ class BridgeServer:
     def _is_greeted(self, connection: socket.socket, frames: Frames) -> bool:
         connection.settimeout(_HELLO_SECONDS)
         hello = frames.receive(_LONGEST_HELLO)
-        if hello is None:  # it only looked whether anybody is here
+        if hello is None:  # it only tried whether this process listens
             return False
         if not hmac.compare_digest(hello, self.secret.encode()):
             _log.warning("a process of this user that does not know the bridge's secret was refused")

@@ -17,7 +17,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._attached: SparkSession | None = None
-        # The JVM's class: to find it by its name is a call more a question.
+        # The JVM's class. To find it by its name would cost each question another call.
         self._askers: Any = None
         self._client: Any = None
         self._pinned = False
@@ -29,7 +29,7 @@ class Sessions:
         context: Any = session.sparkContext
         self._askers = java_class(context, "io.lockgate.spark.bridge.Askers")
         self._client = context._gateway._gateway_client
-        # Only then all calls of one thread here come by one thread of the JVM.
+        # Only with it do all calls of one thread here arrive on one thread of the JVM.
         self._pinned = isinstance(context._gateway, ClientServer)
         self._attached = session
 

@@ -45,7 +45,7 @@ def messages_of(operation: Callable[..., object]) -> Messages | None:
     """Return the shapes that the signature of an operation declares; None if it takes any dictionary."""
     function = inspect.unwrap(operation)
     written = getattr(function, "__annotations__", {})
-    # Others of its annotations may name what only type checkers import.
+    # Its other annotations may name types that only type checkers import.
     wanted = types.SimpleNamespace(
         __annotations__={name: written[name] for name in ("request", "return") if name in written}
     )

@@ -27,7 +27,7 @@ from lockgate.framework.store.ddl.schema_changes import (
 )
 from lockgate.framework.types import DataType, from_spark_type
 
-# What Spark keeps as properties of a table, but is not for a user to set.
+# Properties that Spark keeps with a table, but users may not set.
 _NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"})
 
 

@@ -186,7 +186,7 @@ def load_table(context: Context, request: LoadRequest) -> LoadAnswer:
 def _describe_at(context: Context, table: Table, request: LoadRequest, *, travels: bool) -> TableSpec:
     snapshot_id = _wanted_snapshot(table, request)
     if not travels:
-        # What an option of the table selects wrongly, the scan will say: the option can be taken away.
+        # The scan raises the error of an option that selects nothing: the user can then take the option away.
         with suppress(LockgateError):
             own = Selection() if context.privileges else table_selection(table)
             if own.snapshot_id:
@@ -210,7 +210,7 @@ def _wanted_snapshot(table: Table, request: LoadRequest) -> int:
 def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
     """Return what Spark must know of a table."""
     schema = table.schema
-    # Policies act on plans, by the user of each; this is for all users.
+    # Policies act on each user's plans; this holds for all users.
     seen = visibility(table)
     marks = column_marks(table, seen)
     struct = to_spark_json(schema.fields)
@@ -219,7 +219,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
         if default is not None:
             field["metadata"][SPARK_DEFAULT] = default
         if field["name"] in marks:
-            # Spark carries it with the column, also where a plan does not show where that came from.
+            # Spark carries it with the column, even where a plan does not show the column's origin.
             field["metadata"][MARK] = json.dumps(marks[field["name"]])
         masked = seen.column(field["name"]).masked
         if masked is not None:

@@ -159,5 +159,5 @@ def session_choice(context: Context) -> str:
     """
     from lockgate.framework.options.table_options import ON_PLAINTEXT
 
-    # The option of a table goes before it, that of a warehouse after it.
+    # The table's option wins over it, and it wins over the warehouse's.
     return ON_PLAINTEXT.value_of(str(context.spark.conf.get(SESSION_CONF, "")))

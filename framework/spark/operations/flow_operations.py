@@ -42,7 +42,7 @@ _KEEP_NOTHING = frozenset(
     }
 )
 
-# Of streams: which were warned of, so that not every batch is. The oldest of very many are forgotten.
+# The streams that users were warned of, so that not every batch warns. The oldest of very many are forgotten.
 _told: deque[tuple[str, str, str]] = deque(maxlen=1024)
 _lock = threading.Lock()
 
@@ -114,7 +114,7 @@ def _encrypted_alike(
     """Return options that encrypt one column more; None if it cannot be."""
     entries = [Entry(tuple(each["path"]), each["key"], each["mask"]) for each in sources[0]["entries"]]
     whole = Entry((column,), key=next(each.key for each in entries if each.key is not None))
-    # What was computed may be of another type, that parts and masks do not suit.
+    # A computed column may have another type, for which parts and masks do not fit.
     for tried in (entries, [whole]):
         changed = with_entries(options, tried, column)
         try:

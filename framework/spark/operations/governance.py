@@ -233,7 +233,7 @@ def renamed(found: SqlDecision, names: Mapping[str, str]) -> SqlDecision:
 def _grant(context: Context, relation: OurRelation, found: SqlDecision) -> str:
     types = _types(relation)
     texts = [*found.masks.values(), found.row_filter or ""]
-    # A filter may look at what its reader may not: these columns are read, and stay below.
+    # A filter may look at columns that its reader may not see. They are read, and stay below the filter.
     words = {word for text in texts for word in _WORD.findall(text.lower())}
     readable = frozenset(name for name in types if name not in found.denied or name.lower() in words)
     table, names = _table(context, relation), _policy_names(context, relation)

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
-# Small files may be many to open one after the other, or hold more rows than the driver should compare.
+# Too many small files to open one after the other, or too many rows for the driver to compare.
 _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 
-# Spark's: it prunes by a join's values only where it need not compute them a second time.
+# Spark's option: it prunes by a join's values only where it need not compute them again.
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
@@ -84,7 +84,8 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
-        # A column that is not read may be under a key that is not held; then a file can only be opened so.
+        # A column that is not read may be under a key that is not held. A file can then be opened only like
+        # this.
         is_strict = require_keys(table, seen, planned, sorted(needed), "changing rows of")
     context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, request, seen, is_strict=is_strict)
@@ -170,7 +171,7 @@ def _plan(context: Context, table: Table, needed: AbstractSet[str], request: Pla
     source.apply_projection([(name,) for name in request["columns"]])
     _cut(source, _order(table, request), request)
     planned = source.plan()
-    # Executors read what is stored: nothing there leaves out rows or puts on masks.
+    # Executors read the stored values: nothing there leaves out rows or applies masks.
     require_unrestricted(table, planned.decision, "a scan by Spark")
     return planned
 

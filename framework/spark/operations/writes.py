@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 
-# Options of a write: by what its commit is known, so that a job that runs again commits nothing again.
+# Options of a write that identify its commit, so that a repeated job commits nothing twice.
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
 _SPARKS_OWN = ("path", "checkpointlocation", "queryname", "partitionoverwritemode")
@@ -112,7 +112,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
         "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
         "compression": written_format(options).compression,
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
-        # Folders that other parts name otherwise would hold files that nobody finds.
+        # If two parts named folders differently, nobody would find the files.
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
         "partition_legacy_name": options.get_option(PARTITION_LEGACY_NAME),
     }
@@ -242,7 +242,7 @@ def _first_sequence(table: Table) -> int:
 
 def commit(context: Context, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
-    # As it was when the write began: the files are of its schema, and not of a table made again in its place.
+    # The table as it was when the write began: the files have its schema, not that of a table made later.
     table = context.dispatcher.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
     marked, emptied = marked_rows(table, request)
@@ -272,7 +272,7 @@ def commit(context: Context, request: EndRequest) -> Committed:
         marked=marked,
     )
     if identifier is not None and before is not None and snapshot.id <= before.id:
-        # It had been committed before this run of it: the table has the files of that run.
+        # An earlier run has committed it: the table has the files of that run.
         table.abort(messages)
     if request["epoch"] is not None:
         publish(
