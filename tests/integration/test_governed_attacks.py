@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from governed_world import World, governed
+from governed_world import World
 from pyspark.errors import PySparkException
 from ranger_world import allow, deny, mask, row_filter
 
@@ -24,38 +24,43 @@ MINE = "spark_catalog.default.mine"
 
 
 @pytest.fixture(scope="module")
-def tables(lake: Lake, shared_table: Named) -> Iterator[dict[str, str]]:
-    """A table of the warehouse and one of files, partitioned by a column that decides what is seen."""
+def tables(lake: Lake, shared_table: Named, lake_folder: Path) -> Iterator[dict[str, str]]:
+    """A table of the warehouse and one of files, partitioned by a column that decides what is seen.
+
+    And one of another catalog.
+    """
     named = {"ours": shared_table("attacked"), "files": "spark_catalog.default.attacked"}
     for table, kind in ((named["ours"], ""), (named["files"], "USING parquet")):
         lake.sql(f"CREATE TABLE {table} {COLUMNS} {kind} PARTITIONED BY (dept)")
         lake.sql(f"INSERT INTO {table} {ROWS}")
     lake.sql(f"ANALYZE TABLE {named['files']} COMPUTE STATISTICS FOR ALL COLUMNS")
     lake.sql(f"CREATE TABLE {MINE} {COLUMNS} USING parquet PARTITIONED BY (dept)")
+    named["folders"] = "folders.db.attacked"
+    rows = lake.sql(f"SELECT * FROM {ROWS} AS v(id, name, n, dept)")
+    rows.write.parquet(str(lake_folder / "folders" / "attacked"))
     yield named
     lake.sql(f"DROP TABLE {MINE}")
     lake.sql(f"DROP TABLE {named['files']}")
 
 
 @pytest.fixture
-def world(lake: Lake, tmp_path: Path, tables: dict[str, str]) -> Iterator[World]:
+def world(world: World, tables: dict[str, str]) -> World:
     """Ann may change tables and create her own, but sees a part of the two alone."""
-    with governed(lake, tmp_path / "policies.json") as found:
-        limits = [
-            each
-            for table in tables.values()
-            for each in (
-                allow(f"{table}.*", "select", "insert", "alter", users=["ann"]),
-                mask(f"{table}.name", "MASK_NULL", users=["ann"]),
-                row_filter(table, "dept = 'x'", users=["ann"]),
-            )
-        ]
-        own = [
-            allow(path, "all", users=["ann"])
-            for path in (f"{MINE}*.*", f"{MINE}*", "spark_catalog.mine*", "lake.mine*.*.*", "lake.mine*.*")
-        ]
-        found.put(*limits, *own)
-        yield found
+    limits = [
+        each
+        for table in (tables["ours"], tables["files"])
+        for each in (
+            allow(f"{table}.*", "select", "insert", "alter", users=["ann"]),
+            mask(f"{table}.name", "MASK_NULL", users=["ann"]),
+            row_filter(table, "dept = 'x'", users=["ann"]),
+        )
+    ]
+    own = [
+        allow(path, "all", users=["ann"])
+        for path in (f"{MINE}*.*", f"{MINE}*", "spark_catalog.mine*", "lake.mine*.*.*", "lake.mine*.*")
+    ]
+    world.put(*limits, *own)
+    return world
 
 
 def told(world: World, statement: str) -> str:
@@ -145,3 +150,44 @@ def test_methods_of_java_take_a_right_of_their_own(world: World, function: str) 
     ):
         text = statement.format(call=f"{function}('java.lang.System', 'getProperty', 'user.name')")
         assert "statement CallMethodViaReflection" in told(world, text)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "row_filter_text"),
+    [
+        ("spark.sql.ansi.enabled", "false", "CAST(concat(dept, '-') AS INT) IS NULL"),
+        ("spark.sql.ansi.doubleQuotedIdentifiers", "true", 'dept <> "dept"'),
+        ("spark.sql.caseSensitive", "true", "DEPT = 'x'"),
+        ("spark.sql.parser.escapedStringLiterals", "true", r"dept <> '\\x' AND dept = 'x'"),
+    ],
+)
+def test_settings_of_a_session_mean_nothing_in_a_policy(
+    world: World, tables: dict[str, str], setting: str, value: str, row_filter_text: str
+) -> None:
+    table = tables["ours"]
+    world.put(allow(f"{table}.*", users=["ann"]), row_filter(table, row_filter_text, users=["ann"]))
+    before = told(world, f"SELECT id FROM {table}")
+    session = world.session("ann")
+    session.conf.set(setting, value)
+    try:
+        assert told(world, f"SELECT id FROM {table}") == before
+    finally:
+        session.conf.unset(setting)
+
+
+def test_another_catalog_is_governed_where_files_answer_aggregates(
+    world: World, tables: dict[str, str]
+) -> None:
+    table = tables["folders"]
+    world.put(
+        allow(f"{table}.*", "select", "insert", users=["ann"]),
+        mask(f"{table}.name", "MASK_NULL", users=["ann"]),
+        row_filter(table, "dept = 'x'", users=["ann"]),
+    )
+    session = world.session("ann")
+    session.conf.set("spark.sql.parquet.aggregatePushdown", "true")
+    query = f"SELECT min(n), max(n), count(*), max(name) FROM {table}"
+    assert world.sql(query) == [(7, 9, 2, None)]
+    assert world.sql(query, "root") == [(0, 777111, 4, "zq-dan")]
+    assert told(world, f"INSERT OVERWRITE {table} SELECT 1, 'a', 1, 'x'").startswith("refused")
+    assert "_metadata" in told(world, f"SELECT _metadata.file_path FROM {table}")

@@ -127,6 +127,13 @@ def test_statements_of_a_session_are_free(limited: World, people: str) -> None:
     limited.sql("USE spark_catalog")
 
 
+def test_scripts_are_refused_by_name_and_may_handle_it(limited: World, people: str) -> None:
+    with pytest.raises(AnalysisException, match=r"column .*\.people\.salary"):
+        limited.sql(f"BEGIN SELECT max(salary) FROM {people}; END")
+    handler = "DECLARE EXIT HANDLER FOR SQLSTATE '42501' SELECT 'no right'"
+    assert limited.sql(f"BEGIN {handler}; SELECT max(salary) FROM {people}; END") == [("no right",)]
+
+
 def test_tables_of_which_nothing_may_be_read_are_not_listed(limited: World, people: str) -> None:
     other = people.replace("people", "secret_plans")
     limited.session("root").sql(f"CREATE TABLE IF NOT EXISTS {other} (id BIGINT)")

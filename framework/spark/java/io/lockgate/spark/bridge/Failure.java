@@ -30,6 +30,17 @@ public final class Failure extends AnalysisException {
     return pythonType;
   }
 
+  /** A name for scripts of SQL, whose handlers look for one. */
+  @Override
+  public String getCondition() {
+    return "LOCKGATE_ERROR";
+  }
+
+  @Override
+  public String getSqlState() {
+    return "AccessDeniedError".equals(pythonType) ? "42501" : "KD000";
+  }
+
   /** Tells whether a question failed because Python was away, not because of what it answered. */
   public static boolean isUnanswered(Throwable error) {
     return error instanceof Failure && error.getCause() instanceof IOException;

@@ -1,10 +1,12 @@
 package io.lockgate.spark.governance;
 
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
 import java.lang.reflect.Field;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.concurrent.Callable;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -15,6 +17,7 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -46,22 +49,16 @@ final class PolicySession {
   }
 
   Expression parsed(String text) throws Exception {
-    return Origins.without(session.sessionState().sqlParser().parseExpression(text));
+    return inside(() -> Origins.without(session.sessionState().sqlParser().parseExpression(text)));
   }
 
-  /** The plan, resolved; what is wrong with a policy is not for its user to read. */
-  LogicalPlan analyzed(LogicalPlan plan) {
+  /** Does work under the settings of this session, which a parser and an analyzer look up. */
+  private <T> T inside(Callable<T> work) throws Exception {
     Option<SparkSession> before = SparkSession.getActiveSession();
     INSIDE.set(true);
     SparkSession.setActiveSession(session);
     try {
-      LogicalPlan found = session.sessionState().analyzer().execute(plan);
-      session.sessionState().analyzer().checkAnalysis(found);
-      return found;
-    } catch (Exception e) {
-      throw Bridge.failure(
-          "A row filter or a mask of a policy does not suit the columns of its table, so nothing is"
-              + " read of it: tell those who make the policies");
+      return SQLConf.withExistingConf(session.sessionState().conf(), () -> called(work));
     } finally {
       INSIDE.set(false);
       if (before.isDefined()) {
@@ -69,6 +66,30 @@ final class PolicySession {
       } else {
         SparkSession.clearActiveSession();
       }
+    }
+  }
+
+  private static <T> T called(Callable<T> work) {
+    try {
+      return work.call();
+    } catch (Exception e) {
+      throw Failure.within(e);
+    }
+  }
+
+  /** The plan, resolved; what is wrong with a policy is not for its user to read. */
+  LogicalPlan analyzed(LogicalPlan plan) {
+    try {
+      return inside(
+          () -> {
+            LogicalPlan found = session.sessionState().analyzer().execute(plan);
+            session.sessionState().analyzer().checkAnalysis(found);
+            return found;
+          });
+    } catch (Exception e) {
+      throw Bridge.failure(
+          "A row filter or a mask of a policy does not suit the columns of its table, so nothing is"
+              + " read of it: tell those who make the policies");
     }
   }
 
