@@ -1,6 +1,7 @@
 package io.lockgate.spark.governance;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.parts.NodeProduct;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -20,7 +21,7 @@ import scala.runtime.BoxedUnit;
  * user meets a hidden row, whatever rules there are. Two barriers of different rights differ, and
  * so no cached plan of one user serves another.
  */
-public final class Barrier extends LogicalPlan {
+public final class Barrier extends LogicalPlan implements NodeProduct {
   private final LogicalPlan child;
   private final Guarded guarded;
 
@@ -122,29 +123,17 @@ public final class Barrier extends LogicalPlan {
   }
 
   @Override
-  public int productArity() {
-    return 2;
-  }
-
-  @Override
-  public Object productElement(int index) {
-    return index == 0 ? child : guarded;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof Barrier;
+  public List<?> arguments() {
+    return List.of(child, guarded);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof Barrier barrier
-        && barrier.guarded.equals(guarded)
-        && barrier.child.equals(child);
+    return isLike(other);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(child, guarded);
+    return arguments().hashCode();
   }
 }

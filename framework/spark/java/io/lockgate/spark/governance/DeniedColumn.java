@@ -1,8 +1,8 @@
 package io.lockgate.spark.governance;
 
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.parts.NodeProduct;
 import java.util.List;
-import java.util.Objects;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
@@ -16,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * A column that a user may not use. Spark prunes it unless something above uses it; a statement
  * with one left is refused.
  */
-public final class DeniedColumn extends Expression {
+public final class DeniedColumn extends Expression implements NodeProduct {
   private final Expression child;
   private final String name;
 
@@ -69,29 +69,17 @@ public final class DeniedColumn extends Expression {
   }
 
   @Override
-  public int productArity() {
-    return 2;
-  }
-
-  @Override
-  public Object productElement(int index) {
-    return index == 0 ? child : name;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof DeniedColumn;
+  public List<?> arguments() {
+    return List.of(child, name);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof DeniedColumn denied
-        && denied.name.equals(name)
-        && denied.child.equals(child);
+    return isLike(other);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(child, name);
+    return arguments().hashCode();
   }
 }

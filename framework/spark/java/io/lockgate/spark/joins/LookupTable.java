@@ -1,9 +1,10 @@
 package io.lockgate.spark.joins;
 
+import io.lockgate.spark.parts.NodeProduct;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.immutable.IndexedSeq;
@@ -15,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>Its columns may be null, as those that a lookup adds.
  */
-public final class LookupTable extends LogicalPlan {
+public final class LookupTable extends LogicalPlan implements NodeProduct {
   private final LogicalPlan child;
   private final String time;
   private final Map<String, String> options;
@@ -77,34 +78,17 @@ public final class LookupTable extends LogicalPlan {
   }
 
   @Override
-  public int productArity() {
-    return 3;
-  }
-
-  @Override
-  public Object productElement(int index) {
-    return switch (index) {
-      case 0 -> child;
-      case 1 -> time;
-      default -> options;
-    };
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof LookupTable;
+  public List<?> arguments() {
+    return Arrays.asList(child, time, options);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof LookupTable table
-        && table.child.equals(child)
-        && Objects.equals(table.time, time)
-        && table.options.equals(options);
+    return isLike(other);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(child, time, options);
+    return arguments().hashCode();
   }
 }

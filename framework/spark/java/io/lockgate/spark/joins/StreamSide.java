@@ -1,5 +1,6 @@
 package io.lockgate.spark.joins;
 
+import io.lockgate.spark.parts.NodeProduct;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -21,7 +22,7 @@ import scala.runtime.BoxedUnit;
  * <p>The stream's own plan may need what is around it, such as a common table expression, so it
  * takes its place in the statement only.
  */
-public final class StreamSide extends LogicalPlan implements LeafNode {
+public final class StreamSide extends LogicalPlan implements LeafNode, NodeProduct {
   private final List<Attribute> columns;
   private final boolean isStream;
   private final List<String> metrics;
@@ -108,23 +109,8 @@ public final class StreamSide extends LogicalPlan implements LeafNode {
   }
 
   @Override
-  public int productArity() {
-    return 4;
-  }
-
-  @Override
-  public Object productElement(int index) {
-    return switch (index) {
-      case 0 -> columns;
-      case 1 -> isStream;
-      case 2 -> metrics;
-      default -> statistics;
-    };
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof StreamSide;
+  public List<?> arguments() {
+    return List.of(columns, isStream, metrics, statistics);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package io.lockgate.spark.rules;
 
 import io.lockgate.spark.bridge.Failure;
+import io.lockgate.spark.parts.NodeProduct;
 import java.util.List;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -21,7 +22,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the
  * product.
  */
-public final class NamedSubqueryExec extends BaseSubqueryExec {
+public final class NamedSubqueryExec extends BaseSubqueryExec implements NodeProduct {
   private final SubqueryExec subquery;
 
   public NamedSubqueryExec(SubqueryExec subquery) {
@@ -101,27 +102,17 @@ public final class NamedSubqueryExec extends BaseSubqueryExec {
   }
 
   @Override
-  public int productArity() {
-    return 1;
-  }
-
-  @Override
-  public Object productElement(int at) {
-    return subquery;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof NamedSubqueryExec;
+  public List<?> arguments() {
+    return List.of(subquery);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof NamedSubqueryExec named && named.subquery.equals(subquery);
+    return isLike(other);
   }
 
   @Override
   public int hashCode() {
-    return 31 * subquery.hashCode() + 2;
+    return arguments().hashCode();
   }
 }

@@ -1,5 +1,6 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.parts.NodeProduct;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -15,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * An expression that Spark shall not translate for sources: the same value, under a class that it
  * does not know.
  */
-final class Wrapped extends Expression {
+final class Wrapped extends Expression implements NodeProduct {
   private final Expression child;
 
   Wrapped(Expression child) {
@@ -80,27 +81,17 @@ final class Wrapped extends Expression {
   }
 
   @Override
-  public int productArity() {
-    return 1;
-  }
-
-  @Override
-  public Object productElement(int at) {
-    return child;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof Wrapped;
+  public List<?> arguments() {
+    return List.of(child);
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof Wrapped wrapped && wrapped.child.equals(child);
+    return isLike(other);
   }
 
   @Override
   public int hashCode() {
-    return 31 * child.hashCode() + 1;
+    return arguments().hashCode();
   }
 }

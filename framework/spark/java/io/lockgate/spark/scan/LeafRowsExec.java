@@ -1,5 +1,8 @@
 package io.lockgate.spark.scan;
 
+import io.lockgate.spark.parts.NodeProduct;
+import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.execution.LeafExecNode;
@@ -14,7 +17,7 @@ import scala.collection.immutable.Seq;
  * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the
  * product: a subclass has one that takes the output and the origin.
  */
-public abstract class LeafRowsExec extends SparkPlan implements LeafExecNode {
+public abstract class LeafRowsExec extends SparkPlan implements LeafExecNode, NodeProduct {
   private final Seq<Attribute> output;
   // Only the driver knows where the rows come from.
   private final transient Object origin;
@@ -55,29 +58,17 @@ public abstract class LeafRowsExec extends SparkPlan implements LeafExecNode {
   }
 
   @Override
-  public final int productArity() {
-    return 2;
-  }
-
-  @Override
-  public final Object productElement(int at) {
-    return at == 0 ? output : origin;
-  }
-
-  @Override
-  public final boolean canEqual(Object other) {
-    return other != null && other.getClass() == getClass();
+  public final List<?> arguments() {
+    return Arrays.asList(output, origin);
   }
 
   @Override
   public final boolean equals(Object other) {
-    return canEqual(other)
-        && origin.equals(((LeafRowsExec) other).origin)
-        && output.equals(((LeafRowsExec) other).output);
+    return isLike(other);
   }
 
   @Override
   public final int hashCode() {
-    return 31 * output.hashCode() + origin.hashCode();
+    return arguments().hashCode();
   }
 }
