@@ -72,7 +72,7 @@ def test_a_policy_holds_for_a_column_under_its_former_name() -> None:
     ],
 )
 def test_files_of_a_warehouse_are_read_as_tables(path: str, refused: bool) -> None:
-    found = refusal_of_path({"paths": [path]}, ["/lake", "s3://b/lake"])
+    found = refusal_of_path({"kind": "path", "paths": [path]}, ["/lake", "s3://b/lake"])
     assert (found is not None) is refused
 
 
