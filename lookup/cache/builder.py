@@ -22,7 +22,8 @@ from lockgate.framework.store.visibility import visibility
 from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.cache_key import writer_cipher
-from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, disk_usage, mark_of
+from lockgate.lookup.cache.directory import CacheDirectory, disk_usage
+from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
 from lockgate.lookup.spec.options import lookup_options

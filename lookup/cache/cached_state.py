@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.backends import FoundRows, Reader, open_reader
-from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.cache.generation_info import GenerationInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.codec.lists import unpack

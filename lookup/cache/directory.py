@@ -21,7 +21,6 @@ A folder belongs to one user and is closed to others; every opener of a state ch
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -29,7 +28,6 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +35,7 @@ from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
 from lockgate.framework.spark.operations.messages.envelope import ErrorJson
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
+from lockgate.lookup.cache.generation_info import GenerationInfo, refusal_of
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.spec import CacheLayout
 
@@ -45,38 +44,6 @@ KEPT_GENERATIONS = 2
 READER_LEASE_SECONDS = 300.0
 # A reader that waits for a state asks several times a second; after this time it waits no more.
 WISH_LEASE_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class GenerationInfo:
-    """The facts about one cached state.
-
-    `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
-    those of its files, shared with the one before where unchanged. `storage` is a `backends.Storage`.
-    """
-
-    snapshot_id: int
-    fingerprint: str
-    rows: int
-    bytes: int
-    changes: int
-    full_load: bool
-    build_seconds: float
-    built_millis: int
-    storage: str = "full"
-
-    @property
-    def mark(self) -> int:
-        """The mark in plans and pins that distinguishes the snapshot from another of its number."""
-        return mark_of(self.fingerprint)
-
-
-def mark_of(fingerprint: str) -> int:
-    """Return a snapshot's fingerprint as a positive number of 63 bits: the first bytes of its SHA-256.
-
-    The same in Java: `States.markOf`; both pass `tests/fixtures/snapshot_marks.json`.
-    """
-    return int.from_bytes(hashlib.sha256(fingerprint.encode()).digest()[:8], "big") >> 1 or 1
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
@@ -184,8 +151,9 @@ class CacheDirectory:
 
     def generation(self, snapshot_id: int) -> GenerationInfo | None:
         """Return the facts about the state at a snapshot; None if it is not cached."""
-        content = _read_json(self.generation_path(snapshot_id) / "GENERATION.json")
-        return None if content is None else GenerationInfo(**content)
+        path = self.generation_path(snapshot_id) / "GENERATION.json"
+        content = _read_json(path)
+        return None if content is None else GenerationInfo.of_file(content, path)
 
     def generations(self) -> list[int]:
         """Return the snapshots whose states are cached, ascending."""
@@ -202,7 +170,7 @@ class CacheDirectory:
         building.mkdir()
         try:
             info = make(building)
-            (building / "GENERATION.json").write_text(json.dumps(asdict(info)))
+            (building / "GENERATION.json").write_text(json.dumps(info.to_json()))
             final = self.generation_path(info.snapshot_id)
             if final.exists():  # of a snapshot that was rolled back; open readers keep their files
                 final.rename(self._building_path())
@@ -304,7 +272,7 @@ class CacheDirectory:
         path = self._wish(snapshot_id, mark, ".error")
         error = _read_json(path)
         path.unlink(missing_ok=True)
-        return None if error is None else {"type": error["type"], "message": error["message"]}
+        return None if error is None else refusal_of(error, path)
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Record that the driver `name` needs these states; must be repeated within the lease."""

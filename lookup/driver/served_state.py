@@ -13,7 +13,7 @@ from lockgate.lookup.cache.builder import fingerprint
 
 if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.lookup.cache.directory import GenerationInfo
+    from lockgate.lookup.cache.generation_info import GenerationInfo
     from lockgate.lookup.driver.hosts import Hosts
 
 # Targets that may still become the state that is served.

@@ -22,7 +22,8 @@ from lockgate.errors import (
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.cache.caches import note_status, report_of
-from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
 from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
 from lockgate.lookup.driver.hosts import Hosts
@@ -97,7 +98,7 @@ class Lookup:
         return self.choose(query_id, batch_id)[0]
 
     def choose(self, query_id: str | None, batch_id: int | None) -> tuple[int, int]:
-        """Choose the snapshot that a batch uses, built and protected, and its mark (`directory.mark_of`).
+        """Choose the snapshot that a batch uses, built and protected, and its mark (`mark_of`).
 
         Both are 0 for a table without snapshots; by the mark tasks tell it from others of its number.
         The same batch of the same query gets the same snapshot again, also from the next driver. Without a

@@ -24,7 +24,8 @@ from lockgate.framework.store.schema.unsupported_features import (
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
 from lockgate.lookup.cache.cached_state import Generation, LookupResult
-from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.owner.pipe import error_from_json
 from lockgate.lookup.spec.cache_paths import local_path, place_text
 from lockgate.lookup.spec.options import lookup_options, option_texts

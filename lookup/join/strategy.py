@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.cache.builder import check_mark, fingerprint
-from lockgate.lookup.cache.directory import mark_of
+from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.driver.batch_pins import Pins, shared_pins
 from lockgate.lookup.driver.registry import serving
 from lockgate.lookup.driver.tables import newest_target

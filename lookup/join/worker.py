@@ -34,7 +34,7 @@ _lock = threading.Lock()
 class WantedState:
     """The state of the cache in the folder `path` at a snapshot; snapshot 0 has no rows.
 
-    `mark` tells the snapshot from others of its number (`directory.mark_of`; 0: any). `cache_bytes` are for
+    `mark` tells the snapshot from others of its number (`mark_of`; 0: any). `cache_bytes` are for
     blocks that are copied. A state that is not there is waited for `wait_seconds` at most.
     """
 

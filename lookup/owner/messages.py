@@ -9,23 +9,10 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from lockgate.framework.spark.operations.messages.envelope import ErrorJson
+from lockgate.lookup.cache.generation_info import GenerationJson
 from lockgate.lookup.spec.spec import SpecJson
 
 # --- from a process ------------------------------------------------------------------------------
-
-
-class GenerationJson(TypedDict):
-    """A built state: `cache.directory.GenerationInfo`."""
-
-    snapshot_id: int
-    fingerprint: str
-    rows: int
-    bytes: int
-    changes: int
-    full_load: bool
-    build_seconds: float
-    built_millis: int
-    storage: str
 
 
 class WaitingEvent(TypedDict):

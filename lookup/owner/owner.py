@@ -27,7 +27,8 @@ from lockgate.errors import LockgateError
 from lockgate.lookup.cache.builder import CacheBuilder, check_mark, fingerprint
 from lockgate.lookup.cache.cache_key import CacheKey
 from lockgate.lookup.cache.caches import note_status
-from lockgate.lookup.cache.directory import CacheDirectory, mark_of, sweep_caches
+from lockgate.lookup.cache.directory import CacheDirectory, sweep_caches
+from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.owner.key_server import KeyServer
 from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.owner.standby import private_stdout, read_lines
@@ -37,7 +38,7 @@ from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
-    from lockgate.lookup.cache.directory import GenerationInfo
+    from lockgate.lookup.cache.generation_info import GenerationInfo
     from lockgate.lookup.owner.messages import (
         BuildOrder,
         BuiltEvent,
@@ -289,21 +290,7 @@ class Owner:
 
 
 def _built(info: GenerationInfo) -> BuiltEvent:
-    return {
-        "event": "built",
-        "snapshot": info.snapshot_id,
-        "info": {
-            "snapshot_id": info.snapshot_id,
-            "fingerprint": info.fingerprint,
-            "rows": info.rows,
-            "bytes": info.bytes,
-            "changes": info.changes,
-            "full_load": info.full_load,
-            "build_seconds": info.build_seconds,
-            "built_millis": info.built_millis,
-            "storage": info.storage,
-        },
-    }
+    return {"event": "built", "snapshot": info.snapshot_id, "info": info.to_json()}
 
 
 def _distribute(inbox: queue.Queue[Order], keys: PipeKeyProvider, commands: queue.Queue[_Command]) -> None:

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mark: int = 0) -> None:
     """Wait until the state at a snapshot is built on this host; on a new executor it is not there yet.
 
-    `mark` tells the snapshot from others of its number (`directory.mark_of`; 0: any). The owner is asked for
+    `mark` tells the snapshot from others of its number (`mark_of`; 0: any). The owner is asked for
     it, whatever the driver has it build. Raises the error of the build, LookupTimeoutError after `seconds`,
     LookupCacheError if this host has no owner at all, and UnsafePathError if the folder could be another
     user's.

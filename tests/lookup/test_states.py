@@ -19,7 +19,8 @@ from lockgate.framework.spark.bridge.gateway import jar
 from lockgate.framework.spark.java.build_connector import find_spark_jars
 from lockgate.framework.store import Catalog, Schema
 from lockgate.lookup.cache.builder import fingerprint
-from lockgate.lookup.cache.directory import CacheDirectory, mark_of
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.driver.batch_pins import Pins
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import LookupTable, make_spec, open_lookup
@@ -214,22 +215,25 @@ def test_caches_of_another_version_are_refused(
     assert "install one version on driver and executors" in said
 
 
-def test_the_jvm_says_what_a_file_of_a_cache_lacks(
-    cached: tuple[Any, CacheDirectory], ask_java: Callable[[str], str]
+def test_a_file_of_a_cache_that_lacks_something_is_an_error_that_says_what(
+    cached: tuple[Any, CacheDirectory], read: Reader
 ) -> None:
     table, directory = cached
     mark = mark_at(table, 1)
     info = directory.path / "generations" / "1" / "GENERATION.json"
     whole = json.loads(info.read_text())
     info.write_text(json.dumps({name: whole[name] for name in whole if name != "fingerprint"}))
-    said = ask_java(f"open\t{directory.path}\t1\t{mark}")
-    assert said.startswith(f"LookupCacheError: {info} has no 'fingerprint': it is damaged or of another")
+    said = read(directory, 1, mark)
+    assert said.startswith(f"LookupCacheError: {info} ")
+    assert "fingerprint" in said
+    assert "damaged or of another version" in said
     info.write_text(json.dumps(whole))
     for lacking, present in (("type", "message"), ("message", "type")):
         refusal = directory.path / "wanted" / f"7-{mark}.error"
         refusal.write_text(json.dumps({present: "x"}))
-        said = ask_java(f"open\t{directory.path}\t7\t{mark}")
-        assert said.startswith(f"LookupCacheError: {refusal} has no '{lacking}'")
+        said = read(directory, 7, mark)
+        assert said.startswith(f"LookupCacheError: {refusal} ")
+        assert lacking in said.partition(".error")[2]
 
 
 # --- which snapshot ------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -19,8 +18,7 @@ from lockgate.framework.spark.bridge import shapes
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
 from lockgate.framework.spark.operations.messages.envelope import QuestionJson, ReplyJson
 from lockgate.framework.spark.operations.messages.writes import MarkedColumn
-from lockgate.lookup.cache.directory import GenerationInfo
-from lockgate.lookup.owner.messages import Event, GenerationJson, KeyReply, Opening, Order
+from lockgate.lookup.owner.messages import Event, KeyReply, Opening, Order
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
@@ -100,10 +98,6 @@ def test_shapes_of_types() -> None:
     assert shapes.messages_of(any_answer) is None
     with pytest.raises(TypeError, match="cannot hold"):
         shapes.shape_of(set[int])
-
-
-def test_a_built_state_is_sent_whole() -> None:
-    assert set(GenerationJson.__annotations__) == {each.name for each in fields(GenerationInfo)}
 
 
 # --- the connector's side ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockgate.errors import CorruptFileError, LookupCacheError
-from lockgate.lookup.cache.directory import GenerationInfo
+from lockgate.lookup.cache.generation_info import GenerationInfo
 from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.owner.pipe import error_to_json
 
