@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 # The driver builds the state of a batch before its tasks run. They wait this long if it is lost by then.
 _LOST_SECONDS = 60.0
 
-# Metadata of an answer, by which the connector knows it (`ColumnFlow`).
+# Metadata of an answer, by which the connector knows it: what is said of each of its members (`ColumnFlow`).
 _LOOKED_UP = "lockgate.looked-up"
 # Metadata of a column, by which lineage knows what it is made of: a list of table and column.
 _MADE_OF = "lockgate.lineage"
@@ -140,8 +140,10 @@ def by_cache(join: Join) -> DataFrame:
     rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
     with _asking(join, options, groups) as lookup:
         rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
-    # Its values are not those of the key, which may be of an encrypted column.
-    rows = rows.withMetadata(matched, {_LOOKED_UP: True})
+    # Its values are not those of the key, which may be of an encrypted column. What is said of the new columns
+    # is said of the answer too: Spark forgets the columns where an expression on them is all that is wanted.
+    marks = _marks(join)
+    rows = rows.withMetadata(matched, {_LOOKED_UP: json.dumps([marks[name] for name in join.names])})
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
     if join.stream.isStreaming:
         answer = functions.col(matched)
@@ -162,7 +164,7 @@ def by_cache(join: Join) -> DataFrame:
         snapshot = functions.coalesce(functions.col(own), snapshot)
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
-    for name, metadata in _marks(join).items():
+    for name, metadata in marks.items():
         rows = rows.withColumn(name, column_named(name).alias(name, metadata=metadata))
     return rows.drop(pinned, marked, matched, own, group)
 

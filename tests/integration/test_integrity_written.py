@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 Named = Callable[[str], str]
 
 
-@pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "zstd", "lz4"])
+OTHER_CODECS = [pytest.param(each, marks=pytest.mark.long) for each in ("zlib", "snappy", "lz4")]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd", *OTHER_CODECS])
 def test_python_verifies_what_spark_wrote(lake: Lake, spark: SparkSession, table: Named, codec: str) -> None:
     name = table("written")
     spark.sql(

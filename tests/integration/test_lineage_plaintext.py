@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lockgate.errors import PlaintextWarning
+from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lockgate import Lake
 
 pytestmark = pytest.mark.usefixtures("own_index")
@@ -113,3 +116,64 @@ def test_files_and_streams(lake: Lake, copy: str, table: Callable[[str], str], t
     with pytest.warns(PlaintextWarning, match=rf"sink {TOLD}open") as told:
         started.toTable(table("sink")).awaitTermination()
     assert len(told) == 1
+
+
+FORMS = {
+    "in SQL": {},
+    "in the JVM": {"lookup.strategy": "lookup", "lookup.in-jvm": "true"},
+    "in Python": {"lookup.strategy": "lookup", "lookup.in-jvm": "false"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lookup_of_a_copy(
+    lake: Lake, copy: str, table: Callable[[str], str], options: dict[str, str], lookups_end: None, form: str
+) -> None:
+    """A lookup join reads its dimension from a cache; what it adds comes from the dimension all the same."""
+    target = table("looked_up")
+    lake.sql(f"CREATE TABLE {target} (id INT, open STRING)")
+    orders = lake.spark.range(1, 3).selectExpr("CAST(id AS INT) AS id")
+    hints = ", ".join(f"'{key}'='{value}'" for key, value in options.items())
+
+    def write() -> None:
+        if form == "in SQL":
+            orders.createOrReplaceTempView("orders_of_copies")
+            dimension = f"{copy} /*+ OPTIONS({hints}) */ FOR SYSTEM_TIME AS OF PROCTIME() AS d"
+            query = f"SELECT o.id, upper(d.open) FROM orders_of_copies o LEFT JOIN {dimension} ON o.id = d.id"
+            lake.sql(f"INSERT INTO {target} {query}")
+        else:
+            given = {**options, **FORMS[form]}
+            lookup_join(orders, copy, "id", select=["open"], options=given).writeTo(target).append()
+
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        write()
+    assert lake.table(target).count() == 0
+    with pytest.warns(
+        PlaintextWarning, match=rf"{TOLD}open \(from .*copied\.open, a copy of .*people\.ssn\)"
+    ):
+        write()
+    assert sorted(map(tuple, lake.table(target).collect()))[0][0] == 1
+
+
+def test_batches_given_to_a_function(
+    lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path
+) -> None:
+    target, out = table("batches"), str(tmp_path / "out")
+    lake.sql(f"CREATE TABLE {target} (open STRING)")
+    with choice(lake, "allow"):
+        lake.spark.table(copy).select("open").write.json(out)
+
+    def run(folder: str) -> None:
+        def add(batch: DataFrame, number: int) -> None:
+            batch.select("open").writeTo(target).append()
+
+        stream = lake.spark.readStream.schema("open STRING").json(out).writeStream.foreachBatch(add)
+        started = stream.option("checkpointLocation", str(tmp_path / folder))
+        started.trigger(availableNow=True).start().awaitTermination()
+
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        run("refused")
+    assert lake.table(target).count() == 0
+    with pytest.warns(PlaintextWarning, match=rf"batches {TOLD}open"):
+        run("warned")
+    assert lake.table(target).count() > 0

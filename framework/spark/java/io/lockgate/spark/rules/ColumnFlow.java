@@ -19,14 +19,19 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetArrayStructFields;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.HashExpression;
+import org.apache.spark.sql.catalyst.expressions.Inline;
 import org.apache.spark.sql.catalyst.expressions.Md5;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Sha1;
 import org.apache.spark.sql.catalyst.expressions.Sha2;
 import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -46,6 +51,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class ColumnFlow {
   static final String MARK = "lockgate.encrypted";
+
+  /** Metadata of a lookup's answer: what is said of each of its members, in their order. */
   private static final String LOOKED_UP = "lockgate.looked-up";
 
   /**
@@ -103,13 +110,15 @@ final class ColumnFlow {
   }
 
   /**
-   * Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it.
+   * Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it:
+   * they know the columns as the batch had them before it was optimized.
    */
-  static void note(Sink sink, LogicalPlan batch) {
+  static void note(Sink sink, LogicalPlan batch, LogicalPlan analyzed) {
     ColumnFlow flow = new ColumnFlow();
     flow.visit(batch);
+    flow.pass(output(batch), output(analyzed));
     Map<ExprId, Set<JsonNode>> found = new HashMap<>();
-    output(batch).forEach(column -> found.put(column.exprId(), flow.of(column)));
+    output(analyzed).forEach(column -> found.put(column.exprId(), flow.of(column)));
     BATCHES.put(sink, found);
   }
 
@@ -176,6 +185,15 @@ final class ColumnFlow {
       read(plan); // what is said of the columns of a leaf is in their metadata
       return;
     }
+    if (plan instanceof Generate generate
+        && generate.generator() instanceof Inline inline
+        && isAnswer(inline.child())) {
+      List<Attribute> columns = CollectionConverters.asJava(generate.generatorOutput());
+      for (int i = 0; i < columns.size(); i++) {
+        add(columns.get(i).exprId(), member(inline.child(), i));
+      }
+      return;
+    }
     Set<JsonNode> all = new LinkedHashSet<>();
     Set<ExprId> inputs = new LinkedHashSet<>();
     for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
@@ -213,7 +231,7 @@ final class ColumnFlow {
     if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
       visit(plan);
     }
-    if (expression instanceof Alias alias && !alias.metadata().contains(LOOKED_UP)) {
+    if (expression instanceof Alias alias && !isAnswer(alias)) {
       marks.computeIfAbsent(alias.exprId(), id -> new LinkedHashSet<>()).addAll(of(alias.child()));
     }
   }
@@ -226,14 +244,17 @@ final class ColumnFlow {
 
   private Set<JsonNode> of(Expression expression) {
     Set<JsonNode> found = new LinkedHashSet<>();
-    if (expression instanceof Attribute column) {
+    if (isAnswer(expression)) {
+      answers(expression).forEach(each -> said(each, found));
+    } else if (expression instanceof GetStructField get && isAnswer(get.child())) {
+      return member(get.child(), get.ordinal());
+    } else if (expression instanceof GetArrayStructFields get && isAnswer(get.child())) {
+      return member(get.child(), get.ordinal());
+    } else if (expression instanceof Attribute column) {
       found.addAll(marks.getOrDefault(column.exprId(), Set.of()));
       mark(column.metadata(), found);
     } else if (!tellsNothing(expression)) {
       if (expression instanceof Alias alias) {
-        if (alias.metadata().contains(LOOKED_UP)) {
-          return found; // a lookup's answer is of the table that was looked in, not of the keys
-        }
         mark(alias.metadata(), found);
       }
       if (expression instanceof PlanExpression<?> inner
@@ -264,20 +285,55 @@ final class ColumnFlow {
     }
   }
 
+  /**
+   * Tells whether this is what a lookup answered: values of the table that was looked in, not of
+   * the keys.
+   */
+  private static boolean isAnswer(Expression expression) {
+    return expression instanceof NamedExpression named && named.metadata().contains(LOOKED_UP);
+  }
+
+  private static JsonNode answers(Expression answer) {
+    return parsed(((NamedExpression) answer).metadata().getString(LOOKED_UP), LOOKED_UP);
+  }
+
+  /** What is said of one member of an answer; nothing of the snapshot, which is the last one. */
+  private static Set<JsonNode> member(Expression answer, int number) {
+    Set<JsonNode> found = new LinkedHashSet<>();
+    JsonNode member = answers(answer).get(number);
+    if (member != null) {
+      said(member, found);
+    }
+    return found;
+  }
+
+  private static void said(JsonNode of, Set<JsonNode> found) {
+    if (of.hasNonNull(PlanLineage.DECLARED)) {
+      declared(of.get(PlanLineage.DECLARED).asText(), found);
+    }
+    if (of.hasNonNull(MARK)) {
+      found.add(parsed(of.get(MARK).asText(), MARK));
+    }
+  }
+
   private static void mark(Metadata metadata, Set<JsonNode> found) {
     if (metadata.contains(PlanLineage.DECLARED)) {
       declared(metadata.getString(PlanLineage.DECLARED), found);
     }
     if (metadata.contains(MARK)) {
-      try {
-        found.add(Bridge.JSON.readTree(metadata.getString(MARK)));
-      } catch (JsonProcessingException e) {
-        throw Bridge.failure(
-            "The metadata "
-                + MARK
-                + " of a column is not what Lockgate gave it: "
-                + e.getOriginalMessage());
-      }
+      found.add(parsed(metadata.getString(MARK), MARK));
+    }
+  }
+
+  private static JsonNode parsed(String text, String name) {
+    try {
+      return Bridge.JSON.readTree(text);
+    } catch (JsonProcessingException e) {
+      throw Bridge.failure(
+          "The metadata "
+              + name
+              + " of a column is not what Lockgate gave it: "
+              + e.getOriginalMessage());
     }
   }
 

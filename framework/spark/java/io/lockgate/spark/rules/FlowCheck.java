@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.classic.SparkSession;
@@ -27,6 +27,7 @@ import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
 import scala.jdk.javaapi.CollectionConverters;
@@ -79,20 +80,23 @@ public final class FlowCheck {
   }
 
   /**
-   * Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its
-   * columns, those of the stream.
+   * Of a stream's batch for one of Spark's older sinks, which plans do not show: it is the plan
+   * that is optimized before any other of the batch. Its subqueries come earlier, and may be taken
+   * for it until it comes.
    */
   private static void batch(LogicalPlan plan) {
     StreamExecution stream = stream();
-    if (stream != null
+    IncrementalExecution batch = stream == null ? null : stream.lastExecution();
+    if (batch != null
         && stream.sink() instanceof Sink sink
-        && ids(plan).equals(ids(stream.logicalPlan()))) {
-      tell(plan, sink);
+        && !batch.tracker().phases().contains(QueryPlanningTracker.OPTIMIZATION())
+        && names(plan).equals(names(batch.analyzed()))) {
+      tell(plan, sink, batch.analyzed());
     }
   }
 
-  private static List<ExprId> ids(LogicalPlan plan) {
-    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+  private static List<String> names(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::name).toList();
   }
 
   private static StreamExecution stream() {
@@ -150,9 +154,9 @@ public final class FlowCheck {
     }
   }
 
-  private static void tell(LogicalPlan query, Sink sink) {
+  private static void tell(LogicalPlan query, Sink sink, LogicalPlan analyzed) {
     if (sink instanceof ForeachBatchSink) {
-      ColumnFlow.note(sink, query); // what becomes of the batch, the queries on it show
+      ColumnFlow.note(sink, query, analyzed); // what becomes of the batch, the queries on it show
     } else {
       tell(query, sink, sink.toString(), FileSinks.options(sink).get(ENCRYPT));
     }
