@@ -138,12 +138,13 @@ def by_cache(join: Join) -> DataFrame:
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
     rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
-    with _asking(join, options, groups) as lookup:
-        rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
-    # Its values are not those of the key, which may be of an encrypted column. What is said of the new columns
-    # is said of the answer too: Spark forgets the columns where an expression on them is all that is wanted.
+    # Its values are not those of the key, which may be of an encrypted column. What is said of the new
+    # columns is said of the answer too: Spark forgets the columns where only expressions on them are wanted.
     marks = _marks(join)
-    rows = rows.withMetadata(matched, {_LOOKED_UP: json.dumps([marks[name] for name in join.names])})
+    said = {_LOOKED_UP: json.dumps([marks[name] for name in join.names])}
+    with _asking(join, options, groups) as lookup:
+        answers = lookup(functions.col(pinned), functions.col(marked), *columns)
+        rows = rows.select("*", answers.alias(matched, metadata=said))
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
     if join.stream.isStreaming:
         answer = functions.col(matched)

@@ -121,6 +121,41 @@ def test_what_a_lookup_answers_is_not_its_key(
         assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
 
 
+FORMS = {
+    "in SQL": {},
+    "in Python": {"lookup.strategy": "lookup", "lookup.in-jvm": "false"},
+    "in the JVM": {"lookup.strategy": "lookup", "lookup.in-jvm": "true"},
+    "by Spark": {"lookup.strategy": "spark"},
+}
+
+
+@pytest.mark.usefixtures("lookups_end")
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_computed_from_a_lookup(
+    lake: Lake, spark: SparkSession, people: str, plain: str, tmp_path: Path, form: str
+) -> None:
+    """Only the expression is wanted, so Spark forgets the column, and what is said of it."""
+    options = {"lookup.cache-dir": str(tmp_path / "cache"), **FORMS[form]}
+    orders = spark.range(1, 3).selectExpr("CAST(id AS INT) AS id")
+
+    def write() -> None:
+        if form == "in SQL":
+            orders.createOrReplaceTempView("orders_of_secrets")
+            hints = ", ".join(f"'{key}'='{value}'" for key, value in options.items())
+            dimension = f"{people} /*+ OPTIONS({hints}) */ FOR SYSTEM_TIME AS OF PROCTIME() AS d"
+            query = f"SELECT o.id, upper(d.ssn) FROM orders_of_secrets o JOIN {dimension} ON o.id = d.id"
+            spark.sql(f"INSERT INTO {plain} {query}")
+        else:
+            joined = lookup_join(orders, people, on="id", select=["ssn"], options=options)
+            joined.selectExpr("id", "upper(ssn) AS ssn").writeTo(plain).append()
+
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match="refused by"):
+        write()
+    assert spark.table(plain).count() == 0
+    with pytest.warns(PlaintextWarning, match="plain gets values of encrypted columns in the clear: ssn"):
+        write()
+
+
 @pytest.mark.parametrize("value", ["ssn", pytest.param("concat(ssn, '!') AS ssn", marks=pytest.mark.long)])
 def test_batches_given_to_a_function(
     spark: SparkSession, people: str, plain: str, tmp_path: Path, value: str
