@@ -141,10 +141,10 @@ def by_cache(join: Join) -> DataFrame:
     # Its values are not those of the key, which may be of an encrypted column. What is said of the new
     # columns is said of the answer too: Spark forgets the columns where only expressions on them are wanted.
     marks = _marks(join)
-    said = {_LOOKED_UP: json.dumps([marks[name] for name in join.names])}
+    metadata = {_LOOKED_UP: json.dumps([marks[name] for name in join.names])}
     with _asking(join, options, groups) as lookup:
         answers = lookup(functions.col(pinned), functions.col(marked), *columns)
-        rows = rows.select("*", answers.alias(matched, metadata=said))
+        rows = rows.select("*", answers.alias(matched, metadata=metadata))
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
     if join.stream.isStreaming:
         answer = functions.col(matched)

@@ -245,7 +245,7 @@ final class ColumnFlow {
   private Set<JsonNode> of(Expression expression) {
     Set<JsonNode> found = new LinkedHashSet<>();
     if (isAnswer(expression)) {
-      answers(expression).forEach(each -> said(each, found));
+      answers(expression).forEach(each -> addMarks(each, found));
     } else if (expression instanceof GetStructField get && isAnswer(get.child())) {
       return member(get.child(), get.ordinal());
     } else if (expression instanceof GetArrayStructFields get && isAnswer(get.child())) {
@@ -302,12 +302,12 @@ final class ColumnFlow {
     Set<JsonNode> found = new LinkedHashSet<>();
     JsonNode member = answers(answer).get(number);
     if (member != null) {
-      said(member, found);
+      addMarks(member, found);
     }
     return found;
   }
 
-  private static void said(JsonNode of, Set<JsonNode> found) {
+  private static void addMarks(JsonNode of, Set<JsonNode> found) {
     if (of.hasNonNull(PlanLineage.DECLARED)) {
       declared(of.get(PlanLineage.DECLARED).asText(), found);
     }
