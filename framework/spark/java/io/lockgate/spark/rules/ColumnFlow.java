@@ -297,7 +297,7 @@ final class ColumnFlow {
     return parsed(((NamedExpression) answer).metadata().getString(LOOKED_UP), LOOKED_UP);
   }
 
-  /** What is said of one member of an answer; nothing of the snapshot, which is the last one. */
+  /** The marks of one member of an answer; the snapshot, which is the last one, has none. */
   private static Set<JsonNode> member(Expression answer, int number) {
     Set<JsonNode> found = new LinkedHashSet<>();
     JsonNode member = answers(answer).get(number);
