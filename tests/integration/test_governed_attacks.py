@@ -141,6 +141,22 @@ def test_files_get_no_other_name(
     assert world.sql(f"SELECT id FROM {MINE}") == []
 
 
+def test_a_migration_shows_no_more_than_its_caller_sees(world: World, lake_folder: Path) -> None:
+    world.grant_calls("ann")
+    files = lake_folder / "spark-warehouse" / "attacked"
+    for source, words in (
+        ("'spark', 'default.attacked'", "without row filter and masks"),
+        (f"'parquet', '{files}'", "SELECT on path"),
+        (f"'orc', '{lake_folder}/warehouse'", "files of the warehouse become no other table"),
+    ):
+        assert words in told(world, f"CALL lake.sys.migrate_table({source}, target_table => 'mine.copy')")
+        assert words in told(
+            world,
+            f"CALL lake.sys.migrate_table({source}, target_table => 'mine.copy', delete_origin => true)",
+        )
+    assert files.is_dir()
+
+
 @pytest.mark.parametrize("function", ["reflect", "java_method", "try_reflect"])
 def test_methods_of_java_take_a_right_of_their_own(world: World, function: str) -> None:
     for statement in (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lockgate.errors import AccessDeniedError
@@ -40,7 +42,7 @@ MORE: dict[str, dict[str, Any]] = {
 }
 # What they tell of is asked about table by table, and tables that may not be read are left out.
 LEAVE_OUT = {"lineage", "impact", "plaintext", "compact_lineage", "compact_database", "show_grants"}
-# These ask Spark, and for what their statement or source needs.
+# These ask Spark, and for what their statement or source needs: see below.
 ELSEWHERE = {"migrate_table", "check_access"}
 # These ask the policies, whether their caller may grant.
 OF_GRANTS = {"request_access", "grant", "revoke"}
@@ -107,3 +109,18 @@ def test_compact_database_leaves_tables_without_a_right(
     assert (found["tables"], found["failed_tables"], found["files_rewritten"]) == (1, 1, 0)
     assert "ALTER, really" in found["failures"]
     assert digest(catalog.warehouse) == before
+
+
+def test_files_of_a_folder_become_no_table_of_anyone_who_may_not_read_them(
+    catalog: Catalog, table: str, tmp_path: Path, only_calls: None, run: Callable[..., ProcedureResult]
+) -> None:
+    location = f"{catalog.warehouse}/db.db/t"
+    for folder in (location, f"{location}/p=1/bucket-0", catalog.warehouse):
+        with pytest.raises(AccessDeniedError, match="files of the warehouse become no other table"):
+            run("migrate_table", source_type="orc", table=folder, target_table="db.copy", dry_run=True)
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "part.parquet")
+    with pytest.raises(AccessDeniedError, match="SELECT, really"):
+        run("migrate_table", source_type="parquet", table=str(folder), target_table="db.copy")
+    assert (folder / "part.parquet").exists()

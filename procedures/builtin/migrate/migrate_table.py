@@ -24,7 +24,14 @@ from lockgate.procedures.builtin.migrate.files import (
     rewrite_in_python,
     why_rewritten,
 )
-from lockgate.procedures.builtin.migrate.source import ORC, Source, find_source, target_name
+from lockgate.procedures.builtin.migrate.rights import check_folder, check_table
+from lockgate.procedures.builtin.migrate.source import (
+    ORC,
+    Source,
+    find_source,
+    is_folder,
+    target_name,
+)
 from lockgate.procedures.builtin.migrate.through_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
@@ -84,7 +91,11 @@ class MigrateTable(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Migrate; `rows` and `bytes` count the source, `files_written` counts the files that replace the
         rewritten ones."""
+        deletes = arguments["delete_origin"]
+        if is_folder(arguments["source_type"], arguments["table"]):
+            check_folder(context, arguments["table"], deletes=deletes)
         source = find_source(context, arguments["source_type"], arguments["table"])
+        check_table(source, deletes=deletes)
         target = context.identifier(arguments["target_table"] or target_name(arguments["table"]))
         if context.catalog.table_exists(target):
             raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
@@ -126,7 +137,7 @@ class MigrateTable(Procedure):
         except BaseException:
             context.catalog.drop_table(target)
             raise
-        if arguments["delete_origin"]:
+        if deletes:
             now = find_source(context, arguments["source_type"], arguments["table"])
             _delete_origin(context, source, now)
         return [_counts(inspected, adoptable, others, rewritten, snapshot.id)]

@@ -102,9 +102,14 @@ def find_source(context: ProcedureContext, source_type: str, name: str) -> Sourc
     if kind not in (*CATALOG_TYPES, *FOLDER_TYPES):
         hint = nearest(kind, [*CATALOG_TYPES, *FOLDER_TYPES])
         raise InputError(f"source_type cannot be {source_type!r}{hint}")
-    if kind in FOLDER_TYPES or "/" in name:
+    if is_folder(kind, name):
         return _folder(context, name, kind if kind in FOLDER_TYPES else ORC)
     return _spark_table(context.require_spark(f"migrating the table {name!r} of Spark's catalog"), name)
+
+
+def is_folder(source_type: str, name: str) -> bool:
+    """Say whether a source is a folder, and not a table of Spark's catalog."""
+    return source_type.lower() in FOLDER_TYPES or "/" in name
 
 
 def is_nameless(columns: Sequence[str]) -> bool:
