@@ -35,7 +35,7 @@ ACTS = "spark.lockgate.acts-for-others"
 def without_added_catalogs(spark: SparkSession) -> None:
     """Forget catalogs that other files set by conf: where somebody decides, such a session is refused."""
     for name in spark.conf.getAll:
-        if re.match(r"spark\.sql\.catalog\.(?!lake\b|public\b|spark_catalog\b)", name):
+        if re.match(r"spark\.sql\.catalog\.(?!lake\b|public\b|folders\b|spark_catalog\b)", name):
             spark.conf.unset(name)
 
 
