@@ -217,7 +217,7 @@ class ExecutorOwners:
         _commands.add(link, command)
         if self._quietly(lambda: self._executors.call(link)):
             return True
-        _commands.take(link)  # the executor is gone
+        _commands.forget(link, self.name)  # the executor is gone
         return False
 
     @staticmethod
@@ -241,6 +241,7 @@ class ExecutorOwners:
                 self._started.add(link)
         for link in sorted(self._started - living):
             self._started.discard(link)
+            _commands.forget(link, self.name)
             self._listener(link, {"event": "gone"})
 
 

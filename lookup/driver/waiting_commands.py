@@ -17,14 +17,18 @@ class WaitingCommands:
         self._waiting: dict[str, list[Command]] = {}
 
     def add(self, executor: str, command: Command) -> None:
-        """Let a command wait; one to stop takes the place of what waits for the same lookup."""
+        """Let a command wait."""
         with self._lock:
-            before = self._waiting.get(executor, [])
-            if command["do"] == "stop":
-                before = [each for each in before if each["name"] != command["name"]]
-            self._waiting[executor] = [*before, command]
+            self._waiting.setdefault(executor, []).append(command)
 
     def take(self, executor: str) -> list[Command]:
         """Return those of an executor, oldest first; they wait no longer."""
         with self._lock:
             return self._waiting.pop(executor, [])
+
+    def forget(self, executor: str, name: str) -> None:
+        """Drop the commands of a lookup for a lost executor: the next application reuses its name."""
+        with self._lock:
+            left = [each for each in self._waiting.pop(executor, []) if each["name"] != name]
+            if left:
+                self._waiting[executor] = left
