@@ -308,10 +308,10 @@ final class ColumnFlow {
   }
 
   private static void addMarks(JsonNode of, Set<JsonNode> found) {
-    if (of.hasNonNull(PlanLineage.DECLARED)) {
+    if (of.has(PlanLineage.DECLARED)) {
       declared(of.get(PlanLineage.DECLARED).asText(), found);
     }
-    if (of.hasNonNull(MARK)) {
+    if (of.has(MARK)) {
       found.add(parsed(of.get(MARK).asText(), MARK));
     }
   }
