@@ -172,6 +172,21 @@ def test_a_governed_query_is_the_query_over_what_is_shown(
     assert differences(world, tables[kind], FIRST_SEED + KINDS.index(kind), 2, tables["stored"]) == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT r.id, l.v FROM range(3) r, LATERAL (SELECT sum(p.g) AS v FROM {t} p WHERE p.id >= r.id) l",
+        "SELECT id FROM {t} WHERE id < (SELECT max(IF(g = 1, id, 2)) FROM {t})",
+    ],
+)
+def test_a_denied_column_in_a_subquery_is_refused_by_name(
+    world: World, tables: dict[str, str], query: str
+) -> None:
+    """Of a key table the scan of a subquery is planned before the statement's columns are looked at."""
+    world.put(*Hidden(denied=frozenset({"g"})).policies(tables["key"], "ann"))
+    assert outcome(world.session("ann"), f"plain: {query.format(t=tables['key'])}") == ("denied", None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_governed_queries_are_queries_over_what_is_shown(
