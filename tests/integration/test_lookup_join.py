@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from flight_tables import flights, planes
+from lookup_ways import BOTH_WAYS
 from same_frames import same
 
 from lockgate import lookup
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
 
 
 MakeName = Callable[[str], str]
+Join = Callable[..., Any]
 
 pytestmark = pytest.mark.usefixtures("lookups_end")
 
 
 @pytest.mark.usefixtures("generated")
-def test_left_and_inner_by_primary_key(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+@BOTH_WAYS
+def test_left_and_inner_by_primary_key(
+    spark: SparkSession, table: MakeName, options: dict[str, str], lookup_join: Join
+) -> None:
     name = table("planes")
     planes(spark, name)
     stream = flights(spark)
@@ -64,8 +69,12 @@ def test_chosen_and_renamed_columns_and_the_snapshot(
 
 
 @pytest.mark.long
+@BOTH_WAYS
 def test_several_matches_without_and_with_a_primary_key(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     weather, pk = table("weather"), table("by_id")
     spark.sql(f"CREATE TABLE {weather} (origin STRING, hour INT, temp DOUBLE, note STRING)")
@@ -111,7 +120,10 @@ TYPED = {
 
 @pytest.mark.long
 @pytest.mark.usefixtures("generated")
-def test_values_of_every_flat_type(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+@BOTH_WAYS
+def test_values_of_every_flat_type(
+    spark: SparkSession, table: MakeName, options: dict[str, str], lookup_join: Join
+) -> None:
     name = table("typed")
     columns = [(f"c{n}", kind, expression) for n, (kind, expression) in enumerate(TYPED.items())]
     described = ", ".join(f"{column} {kind}" for column, kind, _ in columns)
@@ -131,8 +143,12 @@ def test_values_of_every_flat_type(spark: SparkSession, table: MakeName, options
         same(by_value, plain)
 
 
+@BOTH_WAYS
 def test_session_time_zones_do_not_move_timestamps(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     name = table("moments")
     spark.sql(
@@ -165,7 +181,10 @@ def test_a_condition_on_the_dimension(spark: SparkSession, table: MakeName, opti
     same(joined, stream.join(some, "tailnum", "left").select(*joined.columns))
 
 
-def test_several_lookups_in_one_query(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+@BOTH_WAYS
+def test_several_lookups_in_one_query(
+    spark: SparkSession, table: MakeName, options: dict[str, str], lookup_join: Join
+) -> None:
     first, second = table("planes"), table("gates")
     planes(spark, first)
     spark.sql(
@@ -184,7 +203,10 @@ def test_several_lookups_in_one_query(spark: SparkSession, table: MakeName, opti
     )
 
 
-def test_a_dimension_without_rows(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+@BOTH_WAYS
+def test_a_dimension_without_rows(
+    spark: SparkSession, table: MakeName, options: dict[str, str], lookup_join: Join
+) -> None:
     name = table("nothing")
     spark.sql(f"CREATE TABLE {name} (k BIGINT, v STRING) TBLPROPERTIES ('primary-key'='k','bucket'='1')")
     stream = spark.range(5).withColumnRenamed("id", "k")
@@ -194,8 +216,13 @@ def test_a_dimension_without_rows(spark: SparkSession, table: MakeName, options:
     assert lookup_join(stream, name, on="k", how="inner", options=options).count() == 0
 
 
+@BOTH_WAYS
 def test_encrypted_dimensions_are_joined_decrypted_or_masked(
-    spark: SparkSession, public: Lake, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    public: Lake,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     name = table("people")
     spark.sql(
@@ -281,8 +308,12 @@ def test_a_plan_asks_for_its_snapshot_once_when_it_runs(
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
 
 
+@BOTH_WAYS
 def test_columns_are_found_without_regard_to_case(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     name = table("planes")
     planes(spark, name)
@@ -315,8 +346,12 @@ def test_names_are_found_as_spark_finds_them(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("generated")
+@BOTH_WAYS
 def test_many_rows_asked_for_by_many_rows(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     # Several times what one answer may take.
     dim = table("dim")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from lookup_ways import BOTH_WAYS
 from same_frames import same
 
 from lockgate import lookup
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 MakeName = Callable[[str], str]
+Join = Callable[..., Any]
 
 pytestmark = pytest.mark.usefixtures("lookups_end")
 
@@ -123,8 +125,14 @@ KEYS = {
         pytest.param("memory", "false", marks=pytest.mark.long),
     ],
 )
+@BOTH_WAYS
 def test_keys_of_every_type_together(
-    spark: SparkSession, table: MakeName, options: dict[str, str], kind: str, in_jvm: str
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    kind: str,
+    in_jvm: str,
+    lookup_join: Join,
 ) -> None:
     """A row matches if all of its keys do: each type is the one that differs in some rows, or is null."""
     name = table("keyed")
@@ -169,8 +177,12 @@ WIDENED = [
 ]
 
 
+@BOTH_WAYS
 def test_narrower_keys_of_the_stream_are_widened(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    lookup_join: Join,
 ) -> None:
     name = table("wide")
     names = [f"k{n}" for n in range(len(WIDENED))]

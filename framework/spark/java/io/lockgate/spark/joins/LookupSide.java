@@ -92,11 +92,23 @@ final class LookupSide {
     return Columns.replaced(expression, columns::get);
   }
 
+  /** Tells whether this is what Spark puts above a table with columns of CHAR. */
+  private static boolean pads(Project project) {
+    return CollectionConverters.asJava(project.projectList()).stream()
+        .allMatch(each -> each instanceof Attribute || isPadded(each));
+  }
+
+  private static boolean isPadded(NamedExpression column) {
+    return column instanceof Alias alias
+        && alias.child().references().size() == 1
+        && alias.child().references().head().name().equals(column.name());
+  }
+
   /** Catalog, databases and name of the table; an error for what is no table of Lockgate. */
   List<String> name() {
     LogicalPlan plan = table.child();
-    while (plan instanceof SubqueryAlias named) {
-      plan = named.child();
+    while (plan instanceof SubqueryAlias || plan instanceof Project project && pads(project)) {
+      plan = plan.children().head();
     }
     if (plan instanceof DataSourceV2Relation relation
         && relation.table() instanceof LockgateTable ours
