@@ -99,9 +99,11 @@ final class LookupSide {
   }
 
   private static boolean isPadded(NamedExpression column) {
-    return column instanceof Alias alias
-        && alias.child().references().size() == 1
-        && alias.child().references().head().name().equals(column.name());
+    if (!(column instanceof Alias alias)) {
+      return false;
+    }
+    List<Attribute> read = CollectionConverters.asJava(alias.child().references().toSeq());
+    return read.size() == 1 && read.get(0).name().equals(column.name());
   }
 
   /** Catalog, databases and name of the table; an error for what is no table of Lockgate. */
