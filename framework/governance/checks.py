@@ -17,8 +17,7 @@ from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.spark.inspect import inspect_sql
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.governance import decision_about, target_of
-from lockgate.framework.spark.operations.statements import check_nodes
-from lockgate.framework.spark.plan_nodes import ACTIONS
+from lockgate.framework.spark.operations.statements import actions_of, check_nodes
 from lockgate.framework.store.grants import grant
 
 if TYPE_CHECKING:
@@ -116,9 +115,8 @@ def _of_statement(
     except AccessDeniedError as error:
         yield from error.apply_for
     for node in every:
-        action = ACTIONS.get(node["node"])
-        for named in node["targets"]:
-            if named["ours"] and action not in (None, Action.SELECT):
+        for action, named in actions_of(node):
+            if named["ours"] and action is not Action.SELECT:
                 yield from _of_table(catalogs, action, named)
 
 

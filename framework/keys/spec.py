@@ -29,13 +29,16 @@ def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvi
             f"keys are a provider, a path or a text such as file:/path/keys.json, not a {type(spec).__name__}"
         )
     text = os.fspath(spec)
-    match = _SCHEME.fullmatch(text)
+    path = key_file_of(text)
+    return _from_plugin(text.partition(":")[0].lower(), text) if path is None else KeyFileProvider(path)
+
+
+def key_file_of(spec: str) -> str | None:
+    """Return the path of the key file that a setting names, None for keys that a plugin holds."""
+    match = _SCHEME.fullmatch(spec)
     if match is None:
-        return KeyFileProvider(text)
-    scheme, rest = match.group(1).lower(), match.group(2)
-    if scheme == "file":
-        return KeyFileProvider(_path_of(rest))
-    return _from_plugin(scheme, text)
+        return spec
+    return _path_of(match.group(2)) if match.group(1).lower() == "file" else None
 
 
 def _path_of(rest: str) -> str:

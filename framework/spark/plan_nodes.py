@@ -128,6 +128,9 @@ ACTIONS: dict[str, Action] = {
     for name in names.split()
 }
 
+# Statements that create the first table that they name with the columns of the others, which they describe.
+COPYING = _words("CreateTableLike CreateTableLikeCommand")
+
 # Statements that show values or partitions of stored rows, which a row filter or a mask does not reach.
 SHOWING = _words("""
     DescribeColumn DescribeColumnCommand DescribeExtended DescribeRelationJsonCommand DescribeTablePartition

@@ -49,6 +49,8 @@ def foreign(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         ("CREATE FUNCTION f AS 'x.Y' USING JAR '{dir}/x.jar'", "statement CreateFunction"),
         ("SET spark.lockgate.user = root", "may not change spark.lockgate.user"),
         ("SET spark.sql.catalog.other = x.Y", "may not change spark.sql.catalog.other"),
+        ("SET spark.sql.variable.substitute = true", "may not change spark.sql.variable.substitute"),
+        ("CREATE TABLE spark_catalog.default.same LIKE spark_catalog.default.foreign", "SELECT on table"),
         ("SET spark.sql.extensions = x", "may not change spark.sql.extensions"),
         ("RESET spark.lockgate.user", "may not change spark.lockgate.user"),
         ("RESET", "may not change all settings"),
@@ -64,26 +66,50 @@ def test_statements_are_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "value"),
     [
-        "spark.sql.optimizer.excludedRules",
-        "spark.sql.catalog.mine",
-        "spark.lockgate.governed",
-        "spark.sql.redaction.string.regex",
-        "spark.hadoop.fs.s3a.access.key",
+        ("spark.sql.optimizer.excludedRules", "secret-value"),
+        ("spark.sql.catalog.mine", "secret-value"),
+        ("spark.lockgate.governed", "secret-value"),
+        ("spark.sql.redaction.string.regex", "secret-value"),
+        ("spark.sql.variable.substitute", "false"),
+        ("spark.hadoop.fs.s3a.access.key", "secret-value"),
     ],
 )
-def test_settings_are_fenced_without_a_statement(limited: World, people: str, setting: str) -> None:
+def test_settings_are_fenced_without_a_statement(
+    limited: World, people: str, setting: str, value: str
+) -> None:
     """`spark.conf.set`, which clients of Spark Connect have too."""
     session = limited.session("ann")
     assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
-    session.conf.set(setting, "secret-value")
+    session.conf.set(setting, value)
     for statement in (f"SELECT id, ssn FROM {people}", "SHOW CATALOGS"):
         with pytest.raises(AnalysisException, match=f"has changed {setting}") as refused:
             limited.sql(statement)
         assert "secret-value" not in str(refused.value)
     session.conf.unset(setting)
     assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_create_table_like_reads_its_source_and_creates_its_target(
+    limited: World, foreign: str, people: str
+) -> None:
+    source, target = "spark_catalog.default.foreign", "spark_catalog.default.same"
+    reads, creates = allow(f"{source}.*", users=["ann"]), allow(f"{target}.*", "create", users=["ann"])
+    statement = f"CREATE TABLE {target} LIKE {source}"
+    limited.put(allow(f"{source}.*", "create", users=["ann"]), creates)
+    with pytest.raises(AnalysisException, match=r"SELECT on table spark_catalog\.default\.foreign"):
+        limited.sql(statement)
+    limited.put(reads)
+    with pytest.raises(AnalysisException, match=r"CREATE on table spark_catalog\.default\.same"):
+        limited.sql(statement)
+    limited.put(reads, creates)
+    limited.sql(statement)
+    limited.session("root").sql(f"DROP TABLE {target}")
+    # The source is a table of Lockgate of which nothing may be read.
+    limited.put(allow(f"{people}_same.*", "create", users=["ann"]))
+    with pytest.raises(AnalysisException, match="SELECT on table"):
+        limited.sql(f"CREATE TABLE {people}_same LIKE {people}")
 
 
 def test_settings_of_the_application_may_not_be_unset(limited: World, lake: Lake, people: str) -> None:

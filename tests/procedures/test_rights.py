@@ -17,6 +17,7 @@ from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.procedures import ProcedureResult, registry
+from lockgate.pushdown import col
 
 # Values for arguments that have to be given.
 VALUES = {
@@ -124,3 +125,55 @@ def test_files_of_a_folder_become_no_table_of_anyone_who_may_not_read_them(
     with pytest.raises(AccessDeniedError, match="SELECT, really"):
         run("migrate_table", source_type="parquet", table=str(folder), target_table="db.copy")
     assert (folder / "part.parquet").exists()
+
+
+def test_keys_of_a_source_need_a_right_to_their_location(
+    catalog: Catalog, table: str, tmp_path: Path, run: Callable[..., ProcedureResult]
+) -> None:
+    folder, asked = tmp_path / "elsewhere", list[str]()
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "part.parquet")
+    (tmp_path / "link").symlink_to("/etc/shadow")
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        if request.target.kind == "path" and request.target.name != str(folder):
+            asked.append(request.target.name)
+            return Decision.denied("keys, really")
+        return None
+
+    plugins().register(types.SimpleNamespace(lockgate_authorize=lockgate_authorize), "no-keys")
+    try:
+        for keys in ("/a/x?/../keys.json", "file:/a/%2e%2e/keys.json", f"{tmp_path}/link", "kms://host/keys"):
+            with pytest.raises(AccessDeniedError, match="keys, really"):
+                run("migrate_table", "parquet", str(folder), target_table="db.copy", source_keys=keys)
+    finally:
+        plugins().unregister("no-keys")
+    # Each as the provider opens it: no part is taken for that of an address.
+    assert asked == ["/a/keys.json", "/a/%2e%2e/keys.json", "/etc/shadow", "kms://host/keys"]
+
+
+def test_advice_about_indexes_needs_the_right_to_read_and_no_other(
+    catalog: Catalog, table: str, run: Callable[..., ProcedureResult]
+) -> None:
+    limits: dict[str, Any] = {}
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        if request.action is Action.CALL:
+            return None
+        if request.action is not Action.SELECT or "v" in (request.columns or ()):
+            return Decision.denied("more, really")
+        return Decision(**limits)
+
+    plugins().register(types.SimpleNamespace(lockgate_authorize=lockgate_authorize), "only-reads")
+    try:
+        found = run("index_advice", table=table, columns=["id"]).to_dicts()
+        assert {row["column"] for row in found} == {"id"}
+        with pytest.raises(AccessDeniedError, match="more, really"):
+            run("index_advice", table=table)
+        limits["row_filter"] = col("id") > 1
+        with pytest.raises(AccessDeniedError, match="without row filter and masks"):
+            run("index_advice", table=table, columns=["id"])
+    finally:
+        plugins().unregister("only-reads")

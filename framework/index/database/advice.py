@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
+from lockgate.framework.access import Action
 from lockgate.framework.index.database.collector import MOST_DISTINCT, SegmentCollector, part_name
 from lockgate.framework.index.database.maintenance import collected
 from lockgate.framework.index.database.participant import named_segment
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import ManifestEntry, Table
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.types import DataField
@@ -30,11 +33,13 @@ _PAYS = "few blocks have a value"
 class IndexAdvice(Procedure):
     """Measures on a sample of a table's files what each kind of index would cost and leave out.
 
-    Nothing is written. Opens files strictly; columns that are encrypted or divide the table are left out.
+    Nothing is written. Opens files strictly; columns that are encrypted or divide the table are left out. The
+    figures are of stored rows, so its caller needs SELECT on the columns, and must see all rows and values.
     """
 
     name = "index_advice"
     description = "Estimate what indexing the columns of a table would cost and save."
+    right: ClassVar[Action | None] = None
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("columns", "ARRAY<STRING>", None, "the columns; default: all that can be indexed"),
@@ -57,6 +62,8 @@ class IndexAdvice(Procedure):
         table, wanted = context.table(arguments["table"]), arguments["files"]
         if wanted < 1:
             raise InputError(f"files must be at least 1, not {wanted}")
+        decision = grant(table, Action.SELECT, arguments["columns"] or table.schema.field_names)
+        require_unrestricted(table, decision, "index_advice")
         candidates = list(_candidates(table, arguments["columns"]))
         live = table.manifests.live_files(table.latest_snapshot())
         sample = _sample(live, wanted)

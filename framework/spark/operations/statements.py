@@ -14,6 +14,7 @@ from lockgate.framework.spark.operations.messages.governance import NodeJson, St
 from lockgate.framework.spark.plan_nodes import (
     ACTIONS,
     CHECKED_ELSEWHERE,
+    COPYING,
     FILE_SOURCES,
     FREE,
     RELATIONS,
@@ -78,7 +79,7 @@ def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
             authorize(action, target)
         except AccessDeniedError as error:
             yield error
-    if ACTIONS.get(name) is Action.SELECT:
+    if ACTIONS.get(name) is Action.SELECT or name in COPYING:
         yield from _unseen(context, node)
     if name in SHOWING or ACTIONS.get(name) in _CHANGES:
         yield from _hidden(context, node)
@@ -154,13 +155,20 @@ def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
 
 def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:
     action = ACTIONS.get(node["node"])
-    for named in node["targets"]:
-        if action is None:
-            break
+    for needed, named in actions_of(node):
         if not named["ours"]:  # the store is asked about its own
-            yield action, _target(named)
+            yield needed, _target(named)
     if action is None or not node["targets"]:
         yield action or Action.CALL, Target("statement", node["node"], catalog=SESSION_CATALOG)
+
+
+def actions_of(node: NodeJson) -> Iterator[tuple[Action, StatementTarget]]:
+    """Yield what a statement does to each thing that it names, in the order of the statement."""
+    action = ACTIONS.get(node["node"])
+    if action is None:
+        return
+    for number, named in enumerate(node["targets"]):
+        yield Action.SELECT if number and node["node"] in COPYING else action, named
 
 
 def _target(named: StatementTarget) -> Target:

@@ -24,7 +24,7 @@ from lockgate.procedures.builtin.migrate.files import (
     rewrite_in_python,
     why_rewritten,
 )
-from lockgate.procedures.builtin.migrate.rights import check_folder, check_table
+from lockgate.procedures.builtin.migrate.rights import check_folder, check_keys, check_table
 from lockgate.procedures.builtin.migrate.source import (
     ORC,
     Source,
@@ -94,6 +94,8 @@ class MigrateTable(Procedure):
         deletes = arguments["delete_origin"]
         if is_folder(arguments["source_type"], arguments["table"]):
             check_folder(context, arguments["table"], deletes=deletes)
+        if arguments["source_keys"]:
+            check_keys(arguments["source_keys"])
         source = find_source(context, arguments["source_type"], arguments["table"])
         check_table(source, deletes=deletes)
         target = context.identifier(arguments["target_table"] or target_name(arguments["table"]))

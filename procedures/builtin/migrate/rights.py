@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Target
+from lockgate.framework.keys.spec import key_file_of
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.spark.foreign_relations import SESSION_CATALOG, refusal_of_path, targets_of
 from lockgate.framework.store.grants import hidden_from
@@ -29,6 +32,16 @@ def check_folder(context: ProcedureContext, folder: str, *, deletes: bool) -> No
         authorize(Action.SELECT, target)
         if deletes:
             authorize(Action.DELETE, target)
+
+
+def check_keys(location: str) -> None:
+    """Require SELECT on the path of a source's key file, or on the address of other keys; AccessDeniedError
+    otherwise.
+    """
+    if plugins().decides_access():
+        path = key_file_of(location)
+        name = location if path is None else os.path.realpath(path)
+        authorize(Action.SELECT, Target("path", name, catalog=SESSION_CATALOG))
 
 
 def check_table(source: Source, *, deletes: bool) -> None:
