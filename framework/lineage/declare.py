@@ -37,7 +37,7 @@ def metadata(sources: Sequence[str]) -> str:
 def _source(text: str) -> tuple[str, str]:
     path, mark, column = text.rpartition("#")
     if mark and path and column:
-        return path, column
+        return path, ".".join(split_name(column)[0]) if "`" in column else column
     parts, _ = split_name(text)
     if len(parts) < 4:
         raise InputError(f"a source is catalog.database.table.column or path#column, not {text!r}")

@@ -152,13 +152,20 @@ def find(
 
 
 def _exact(database: sqlite3.Connection, text: str) -> VertexMatch | None:
-    """Find what is not named by parts: a file, or a dataset elsewhere, with `#` before a column."""
-    name, mark, column = text.rpartition("#")
-    for tried, rest in ((text, None), (name, column)):
-        if rest is None or mark:
-            dataset = _newest(database, tried)
-            if dataset is not None:
-                return _columns(database, dataset, rest, None, text)
+    """Find what is not named by parts: a file with `#` before a column, or a dataset of another namespace.
+
+    Their own names may hold either mark, so the longest name that is known counts.
+    """
+    dataset = _newest(database, text)
+    if dataset is not None:
+        return _columns(database, dataset, None, None, text)
+    marks = "#." if "/" in text else "#"
+    for at in range(len(text) - 2, 0, -1):
+        dataset = _newest(database, text[:at]) if text[at] in marks else None
+        if dataset is not None:
+            rest = text[at + 1 :]
+            column = ".".join(split_name(rest)[0]) if "`" in rest else rest
+            return _columns(database, dataset, column, None, text)
     return None
 
 

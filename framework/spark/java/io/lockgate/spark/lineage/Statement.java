@@ -1,6 +1,7 @@
 package io.lockgate.spark.lineage;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
@@ -323,9 +324,10 @@ record Statement(
           .toList();
     }
     if (plan instanceof RenameColumn rename) {
-      String old = rename.column().name().mkString(".");
-      String parent = old.contains(".") ? old.substring(0, old.lastIndexOf('.') + 1) : "";
-      return List.of(old, parent + rename.newName());
+      List<String> old = CollectionConverters.asJava(rename.column().name());
+      List<String> renamed = new ArrayList<>(old);
+      renamed.set(old.size() - 1, rename.newName());
+      return List.of(String.join(".", old), String.join(".", renamed));
     }
     return List.of();
   }
