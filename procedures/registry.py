@@ -17,7 +17,14 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import Action, Target
 from lockgate.framework.io.named_errors import named_errors
-from lockgate.framework.plugins import ProcedureCalled, authorize, current_principal, plugins, publish
+from lockgate.framework.plugins import (
+    ProcedureCalled,
+    authorize,
+    current_principal,
+    observed_confs,
+    plugins,
+    publish,
+)
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
 
@@ -155,6 +162,7 @@ def _observed(
     """Call the procedure, and publish an event with its outcome."""
     started = time.monotonic()
     user = current_principal().user
+    confs, description = observed_confs(), _description(context)
     error: str | None = None
     try:
         return procedure.call(context, **arguments)
@@ -170,12 +178,22 @@ def _observed(
                 warehouse=_warehouse(context),
                 catalog=context.catalog,
                 user=user,
+                description=description,
+                confs=confs,
                 arguments=tuple(sorted(name for name, value in arguments.items() if value is not None)),
                 dry_run=arguments.get("dry_run") is True,
                 seconds=time.monotonic() - started,
                 error=error,
             )
         )
+
+
+def _description(context: ProcedureContext) -> str | None:
+    """Return the description that the caller gave the Spark job, if any."""
+    if context.spark is None:
+        return None
+    found = context.spark.sparkContext.getLocalProperty("spark.job.description")
+    return None if found is None else str(found)
 
 
 def _warehouse(context: ProcedureContext) -> str | None:

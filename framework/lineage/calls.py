@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+from lockgate.framework.lineage.model.literals import why_of
 from lockgate.framework.lineage.model.names import joined
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.warehouse import lineage_of
@@ -20,8 +21,10 @@ _OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})
 
 def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
     """Note a call in its warehouse; one that changed nothing is marked as dry."""
-    if event.procedure in _OWN:
+    if event.procedure in _OWN or event.confs.get("spark.lockgate.lineage") == "off":
         return
+    keeps = event.confs.get("spark.lockgate.lineage.literals") == "keep"
+    why = why_of(event.description, event.confs.get("spark.lockgate.lineage.reason"), keeps=keeps)
     target = None if event.table is None else _table(catalog, event.table)
     ended = int(event.at.timestamp() * 1000)
     run = Run(
@@ -34,6 +37,7 @@ def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
         where={"host": socket.gethostname()},
         who={"user": event.user or ""},
         which={"lockgate": VERSION},
+        why=why,
     )
     lineage_of(catalog).add(Record(Shape("CALL", target, name=event.procedure), run))
 

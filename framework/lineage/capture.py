@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import NotFoundError
 from lockgate.framework.lineage.column_ids import ids_of
 from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
-from lockgate.framework.lineage.model.literals import mask_literals
+from lockgate.framework.lineage.model.literals import mask_literals, why_of
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.warehouse import address_of, lineage_of, naming
@@ -172,10 +172,9 @@ def _run(
     ]
     sql = run["sql"] or ""
     how = sql if run["literals"] == "keep" else mask_literals(sql[:_LONGEST])
-    why = {"job": run["description"], "reason": run["reason"], "stream": run["stream"]}
-    # Spark describes a job by the text of the statement, or where in a program it began.
-    if run["literals"] != "keep" and why["job"]:
-        why["job"] = mask_literals(why["job"][:500])
+    why = why_of(run["description"], run["reason"], keeps=run["literals"] == "keep")
+    if run["stream"]:
+        why["stream"] = run["stream"]
     count, error = run["count"], run["error"]
     return Run(
         started=run["started"],
@@ -190,7 +189,7 @@ def _run(
         where={"application": request["application"], "host": socket.gethostname()},
         who={"user": context.principal.user},
         which={"lockgate": VERSION, "spark": request["spark"]},
-        why={key: value for key, value in why.items() if value},
+        why=why,
     )
 
 

@@ -43,7 +43,7 @@ from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager
 from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
-from lockgate.framework.plugins.session_confs import answering_session, session_conf
+from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
 from lockgate.framework.plugins.session_options import check_session_options, session_option
 
 __all__ = [
@@ -89,6 +89,7 @@ __all__ = [
     "check_session_options",
     "current_principal",
     "hookimpl",
+    "observed_confs",
     "plugins",
     "publish",
     "register",

@@ -6,6 +6,7 @@ key's bytes. Plugins observe events by the hook `lockgate_event`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -91,11 +92,14 @@ class ProcedureCalled(Event):
 
     `arguments` are the names of the given arguments, without values; `table` is the value of the argument
     `table`, if any. `warehouse` is the folder of the warehouse, `user` the caller. Observers that write there
-    can use `catalog`, the warehouse as the call reached it.
+    can use `catalog`, the warehouse as the call reached it. `description` is that of the Spark job, if it has
+    one; `confs` are settings of lineage in the calling session.
     """
 
     procedure: str
     table: str | None
+    description: str | None = None
+    confs: Mapping[str, str] = field(default_factory=dict, repr=False)
     warehouse: str | None = None
     catalog: Catalog | None = field(default=None, repr=False, compare=False)
     user: str | None = None

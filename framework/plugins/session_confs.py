@@ -26,3 +26,13 @@ def session_conf(key: str) -> str:
     """Return a conf of the requesting session; "" if it is not set, or there is no such session."""
     confs = _confs.get()
     return "" if confs is None else confs(key)
+
+
+# Settings that observers need, who hear of an event when the session has gone on.
+_OBSERVED = ("spark.lockgate.lineage", "spark.lockgate.lineage.reason", "spark.lockgate.lineage.literals")
+
+
+def observed_confs() -> dict[str, str]:
+    """Return the confs of the requesting session that events carry, as far as they are set."""
+    found = {key: session_conf(key) for key in _OBSERVED}
+    return {key: value for key, value in found.items() if value}

@@ -288,11 +288,23 @@ def test_declared_columns(lake: Lake, people: str, table: Callable[[str], str]) 
 
 def test_calls_are_processes(lake: Lake, people: str, table: Callable[[str], str], database: str) -> None:
     lake.sql(f"CREATE TABLE {table('c')} (x INT)")
-    lake.sql(f"CALL lake.sys.expire_snapshots(table => '{table('c')}', retain_max => 1, dry_run => true)")
+    confs, jobs = lake.spark.conf, lake.spark.sparkContext
+    confs.set("spark.lockgate.lineage.reason", "nightly")
+    jobs.setJobDescription("expiry of 'old' rows")
+    call = f"CALL lake.sys.expire_snapshots(table => '{table('c')}', retain_max => 1, dry_run => true)"
+    try:
+        lake.sql(call)
+        confs.set("spark.lockgate.lineage", "off")
+        lake.sql(call)
+    finally:
+        jobs.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # unsets it
+        confs.unset("spark.lockgate.lineage.reason")
+        confs.unset("spark.lockgate.lineage")
     plugins().events.flush()
-    [call] = [each for each in records(lake, database) if each["kind"] == "CALL"]
-    assert (call["name"], call["count"], call["run"]["dry"]) == ("expire_snapshots", 1, True)
-    assert call["run"]["who"]["user"]
+    [found] = [each for each in records(lake, database) if each["kind"] == "CALL"]
+    assert (found["name"], found["count"], found["run"]["dry"]) == ("expire_snapshots", 1, True)
+    assert found["run"]["who"]["user"]
+    assert found["run"]["why"] == {"job": "expiry of ? rows", "reason": "nightly"}
 
 
 def test_a_successful_query_changes_no_counter_of_failures(lake: Lake, people: str) -> None:

@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _KEPT = ("name",)
+_LONGEST = 500
 
 
 def mask_literals(sql: str) -> str:
@@ -25,6 +26,17 @@ def mask_literals(sql: str) -> str:
     the text: nothing behind an opening quote is shown.
     """
     return _TOKEN.sub(_masked, sql).strip()
+
+
+def why_of(description: str | None, reason: str | None, *, keeps: bool) -> dict[str, str]:
+    """Return the reasons of a run: of its Spark job, and of its session.
+
+    Spark describes a job by the text of the statement, or where in a program it began; unless `keeps`, the
+    literals in it are masked.
+    """
+    job = description or ""
+    found = {"job": job if keeps else mask_literals(job[:_LONGEST]), "reason": reason or ""}
+    return {key: value for key, value in found.items() if value}
 
 
 def _masked(match: re.Match[str]) -> str:
