@@ -251,7 +251,7 @@ def test_each_batch_of_a_stream_can_be_written_once_to_several_tables(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"commit-user": "u"}, "go together"),
+        ({"commit-user": "u"}, "must be set together"),
         ({"commit-user": "u", "commit-identifier": "one"}, "whole number"),
         ({"comit-user": "u"}, "did you mean 'commit-user'"),
     ],

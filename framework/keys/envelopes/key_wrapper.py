@@ -108,13 +108,13 @@ class ProviderWrapper(KeyWrapper):
         match = _BY.fullmatch(wrapped.by)
         if match is None:
             raise KeyMissingError(
-                f"the key {wrapped.key} lies wrapped under {wrapped.by!r}, which the configured "
+                f"the key {wrapped.key} is wrapped under {wrapped.by!r}, which the configured "
                 "provider does not hold: configure the service that wrapped it"
             )
         name, version, algorithm = match[1], int(match[2]), match[3]
         if self._root is not None and name != self._root:
             raise KeyMissingError(
-                f"the key {wrapped.key} lies wrapped under {name!r}, and only {self._root!r} is trusted here"
+                f"the key {wrapped.key} is wrapped under {name!r}, and only {self._root!r} is trusted here"
             )
         return KeyMetadata(name, version, KeyAlgorithm[algorithm])
 

@@ -33,8 +33,8 @@ from lockgate.framework.orc.sources.parallel import in_order, thread_count
 from lockgate.framework.orc.sources.source import open_source
 
 MASKED = access.MASKED.encode()
-# Who reads a file of this size by batches wants little memory taken more than the time that Arrow's allocator
-# saves by keeping what was freed for a while: up to a fifth of it.
+# For huge files, returning memory matters more than the allocator's speed: Arrow's saves up to a fifth of the
+# time by keeping freed memory for a while.
 HUGE = 1 << 30
 
 

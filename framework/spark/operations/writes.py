@@ -295,8 +295,8 @@ def _named(request: WriteRequest) -> tuple[str | None, int | None]:
     user, text = options.get(COMMIT_USER), options.get(COMMIT_IDENTIFIER)
     if (user is None) != (text is None):
         raise OptionError(
-            f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} go together: a user, and a number that identifies "
-            "one of the user's commits"
+            f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} must be set together: a user, and a number "
+            "that identifies one of the user's commits"
         )
     if text is not None and (not text.isdecimal() or int(text) >= BATCH_COMMIT_IDENTIFIER):
         raise OptionError(

@@ -94,7 +94,9 @@ def _range_of(request: ReadRequest) -> Between:
     if between is None:
         raise InputError("changes need a range of snapshots: give `between` in the request")
     if between.after > between.upto:
-        raise InputError(f"changes go forward: after {between.after} up to {between.upto} does not")
+        raise InputError(
+            f"a range starts before it ends: after {between.after}, up to {between.upto} is empty"
+        )
     # A row that goes may be named by its key alone, so that no predicate can judge it.
     refused = {
         "predicate": request.predicate != AlwaysTrue(),

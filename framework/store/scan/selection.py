@@ -306,7 +306,9 @@ def files_between(table: TableHandle, between: Between) -> FileTable:
     takes rows away, unless those are left out.
     """
     if between.after > between.upto:
-        raise InputError(f"changes go forward: after {between.after} up to {between.upto} does not")
+        raise InputError(
+            f"a range starts before it ends: after {between.after}, up to {between.upto} is empty"
+        )
     entries = []
     for number in range(between.after + 1, between.upto + 1):
         snapshot = table.snapshot(number)

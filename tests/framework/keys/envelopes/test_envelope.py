@@ -125,7 +125,7 @@ def test_what_was_changed_or_moved_does_not_open(envelope: EnvelopeKeyProvider) 
             provider.create_local_key(provider.key_versions()[0])
     for by in ("root", "arn:aws:kms:eu-central-1:1:key/x", "root@0/AES", "@0/AES_CTR_128"):
         provider = envelope.of_text(changed(text, by=by))
-        with pytest.raises(KeyMissingError, match="lies wrapped under"):
+        with pytest.raises(KeyMissingError, match="is wrapped under"):
             provider.create_local_key(provider.current_key("pii"))
 
 
