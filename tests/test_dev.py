@@ -94,6 +94,28 @@ def test_every_dependency_has_one_version() -> None:
     assert sorted(names - pinned) == []
 
 
+@pytest.mark.parametrize(
+    ("packages", "file"),
+    [("INTEROP_PACKAGES", "constraints-interop.txt"), ("CLIENT_PACKAGES", "constraints-clients.txt")],
+)
+def test_every_package_of_the_other_environments_has_one_version(packages: str, file: str) -> None:
+    wanted = runpy.run_path(str(ROOT / "dev"))[packages]
+    lines = [line for line in (ROOT / file).read_text().splitlines() if not line.startswith("#")]
+    pinned = dict(line.split("==") for line in lines)
+    assert {canonical(re.split(r"[<>=]", each)[0]) for each in wanted} <= {canonical(each) for each in pinned}
+    assert len(pinned) > len(wanted), "what they depend on too"
+
+
+def test_the_formatter_of_java_may_not_be_missing_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = runpy.run_path(str(ROOT / "dev"))
+    monkeypatch.setitem(script["lint_java"].__globals__, "java_formatter", lambda: None)
+    monkeypatch.delenv("CI", raising=False)
+    assert script["lint_java"]([]) == 0
+    monkeypatch.setenv("CI", "true")
+    assert script["lint_java"]([]) == 1
+    assert "CI=true ./dev lint" in (ROOT / ".ci" / "run").read_text()
+
+
 def canonical(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.history.rollback import snapshot_at
-from lockgate.framework.store.schema.schema import now_millis
+from lockgate.framework.store.schema.schema import Schema, now_millis
 
 MakeTable = Callable[..., Table]
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -48,12 +49,21 @@ def orphans(table: Table) -> int:
     return found.data_files + found.other_files + found.young_files
 
 
-@pytest.fixture
-def table(make_table: MakeTable) -> Table:
-    made = make_table()
+@pytest.fixture(scope="module")
+def five_commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a table that every test gets a copy of."""
+    catalog = Catalog(tmp_path_factory.mktemp("origin") / "warehouse")
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", Schema.from_arrow(SCHEMA))
     for number in range(1, 6):
         made.append(make_rows(number))
-    return made
+    return Path(made.location)
+
+
+@pytest.fixture
+def table(catalog: Catalog, five_commits: Path) -> Table:
+    shutil.copytree(five_commits, Path(str(catalog.warehouse)) / "db.db" / "t")
+    return catalog.load_table("db.t")
 
 
 def test_what_goes(table: Table, make_table: MakeTable) -> None:
