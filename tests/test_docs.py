@@ -22,7 +22,7 @@ PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.
 README = (ROOT / "README.md").read_text()
 TUTORIALS = [f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 IN_DOCS = [*(f"docs/{name}" for name in PAGES), *TUTORIALS]
-ONLY_READ = {"check_access", "impact", "index_advice", "lineage", "plaintext", "show_grants"}
+ONLY_READ = {"check_access", "check_keys", "impact", "index_advice", "lineage", "plaintext", "show_grants"}
 # These change no table.
 OF_GRANTS = {"request_access", "grant", "revoke"}
 HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("lockgate_"))

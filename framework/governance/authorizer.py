@@ -20,7 +20,7 @@ from lockgate.framework.access import (
 from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table
+from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table, decide_whole
 from lockgate.framework.governance.row_filters import parsed
 from lockgate.framework.governance.sql_masks import sql_of
 from lockgate.framework.plugins import hookimpl
@@ -191,7 +191,7 @@ class _Question:
         masks = {
             column: sql_of(self._engine.service, result.info, column, types[column])
             for column, result in answer.masks.items()
-            if column not in denied and _mask_name(result) is not None
+            if column not in denied and mask_name(result) is not None
         }
         row_filter = answer.row_filter.info.get("filterExpr") if answer.row_filter.allowed else None
         return SqlDecision(denied=denied, masks=masks, row_filter=row_filter or None, ask=ask)
@@ -225,10 +225,9 @@ class _Question:
     def _of_whole(self) -> Decision:
         """Decide about a target as a whole: it must be allowed, and no part of it denied."""
         asked = self._asked()
-        whole = self._engine.evaluate(asked)
+        whole, allowed = decide_whole(self._engine, asked)
         self._note(asked, whole)
-        parts = self._engine.evaluate(self._asked(scope="SELF_OR_DESCENDANTS", ignores_descendant_deny=False))
-        if not whole.allowed or (not parts.allowed and parts.policy >= 0):
+        if not allowed:
             self._missing.append(self._name(asked.resource))
         return Decision()
 
@@ -253,13 +252,13 @@ class _Question:
         """Refuse to change rows where rows or values are hidden: what is rewritten would lose them."""
         if self._request.action is Action.SELECT:
             return
-        masked = any(_mask_name(each) for each in found.masks.values())
+        masked = any(mask_name(each) for each in found.masks.values())
         if masked or found.row_filter.allowed:
             self._missing.append(f"select on table {self._request.target.name} without row filter and masks")
 
     def _masks(self, results: Mapping[str, Result]) -> Iterator[tuple[str, Mask]]:
         for column, result in results.items():
-            name = _mask_name(result)
+            name = mask_name(result)
             if name is None:
                 continue
             mask = _MASKS.get(name)
@@ -320,7 +319,7 @@ class _Question:
         )
 
 
-def _mask_name(result: Result) -> str | None:
+def mask_name(result: Result) -> str | None:
     """Return the name of a mask, None where values are shown."""
     name = result.info.get("maskType") if result.allowed else None
     return None if name is None or name.upper() in (_NO_MASK, "NONE") else name.upper()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
-from lockgate.framework.plugins import CommandMaker, LakeMethod, WarehouseTable, hookimpl
+from lockgate.framework.plugins import CommandMaker, LakeMethod, SystemTable, WarehouseTable, hookimpl
 
 if TYPE_CHECKING:
     from lockgate.procedures import Procedure
@@ -43,11 +43,20 @@ def _check(lake: Any, sql: str, user: str | None = None) -> Any:
 
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
-    """Offer `check_access`, `show_grants`, `request_access`, `grant` and `revoke`."""
+    """Offer `check_access`, `check_keys`, `show_grants`, `request_access`, `grant` and `revoke`."""
+    from lockgate.framework.governance.key_limits import CheckKeys
     from lockgate.framework.governance.procedures import PROCEDURES
     from lockgate.framework.governance.requests.procedures import PROCEDURES as OF_REQUESTS
 
-    return (*PROCEDURES, *OF_REQUESTS)
+    return (*PROCEDURES, CheckKeys(), *OF_REQUESTS)
+
+
+@hookimpl
+def lockgate_system_tables() -> Mapping[str, SystemTable]:
+    """Offer `lake.db.t$access`."""
+    from lockgate.framework.governance.requests.access_table import TABLES
+
+    return TABLES
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from governed_world import World, limit
 from pyspark.errors import AnalysisException
-from ranger_world import allow, deny, mask, row_filter
+from ranger_world import allow, deny, item, mask, policy, row_filter
 
 from lockgate.framework.store.system.tables import METADATA, ROWS
 from lockgate.lookup import lookup_join
@@ -112,6 +112,27 @@ def test_system_tables_tell_nothing_of_hidden_rows(world: World, people: str) ->
     for name in sorted((METADATA | ROWS) - open_to_all - {"ro"}):
         with pytest.raises(AnalysisException, match=r"without row filter and masks|row-tracking"):
             world.sql(f"SELECT * FROM {database}.`people${name}`")
+
+
+def test_rights_are_shown_as_far_as_their_reader_may_know(world: World, people: str) -> None:
+    text = f"SELECT * FROM {people.removesuffix('.people')}.`people$access`"
+    keys = f"CALL lake.sys.check_keys(table => '{people}')"
+    limit(world, people)
+    everything = policy(f"{people}.*", policyItems=[item("alter", users=["bob"], delegateAdmin=True)])
+    world.put(*world.policies, everything)
+    mine = [("user", "ann", name, "SELECT", "shown", "some") for name in ("dept", "id", "name")]
+    mine.append(("user", "ann", "ssn", "SELECT", "masked", "some"))
+    assert world.sql(text) == mine
+    with pytest.raises(AnalysisException, match="may not grant on table"):
+        world.sql(keys)
+    bobs = world.sql(f"SELECT * FROM ({text}) WHERE column IS NOT NULL", "bob")
+    assert {row[1] for row in bobs} == {"ann", "root"}
+    assert set(mine) < set(bobs)
+    assert ("salary", None, "no key", ["user ann"]) in world.session("bob").sql(keys).collect()
+    with pytest.raises(Exception, match="'eve' has no right on table"):
+        world.sql(text, "eve")
+    # After another user's query, from the same JVM.
+    assert world.sql(text) == mine
 
 
 def test_row_filters_may_look_at_other_tables(world: World, people: str) -> None:

@@ -46,7 +46,7 @@ LEAVE_OUT = {"lineage", "impact", "plaintext", "compact_lineage", "compact_datab
 # These ask Spark, and for what their statement or source needs: see below.
 ELSEWHERE = {"migrate_table", "check_access"}
 # These ask the policies, whether their caller may grant.
-OF_GRANTS = {"request_access", "grant", "revoke"}
+OF_GRANTS = {"request_access", "grant", "revoke", "check_keys"}
 
 
 @pytest.fixture

@@ -48,6 +48,11 @@ class World:
         self._path.write_text(json.dumps(said))
         os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
 
+    @property
+    def policies(self) -> tuple[dict[str, Any], ...]:
+        """The policies of the last `put`, without those of root."""
+        return self._policies
+
     def grant_calls(self, user: str) -> None:
         """Let a user call procedures too, which takes `alter` on the catalog."""
         self.put(*self._policies, allow("lake", "alter", users=[user]))

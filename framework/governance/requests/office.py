@@ -5,13 +5,14 @@ Who may grant on a resource, the policies say: an item with `delegateAdmin`, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from lockgate.errors import AccessDeniedError, InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.governance.authorizer import RangerAuthorizer, access_of
+from lockgate.framework.governance.holders import Rights, holder_of, holders_of, rights_of
 from lockgate.framework.governance.ranger.conditions.request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.plugins import current_principal, plugins
@@ -51,6 +52,16 @@ class Office:
     """Requests and grants about the tables of one authorizer, in the name of the one who asks."""
 
     authorizer: RangerAuthorizer
+
+    def rights(self, table: str, columns: Sequence[str]) -> list[Rights]:
+        """Return what each user, group and role that policies name may do with a table."""
+        engine, resource = self._engine, self.authorizer.resource_of(table)
+        return [rights_of(engine, each, resource, columns) for each in holders_of(engine, resource)]
+
+    def own_rights(self, table: str, columns: Sequence[str]) -> Rights:
+        """Return what the one who asks may do with a table."""
+        resource, holder = self.authorizer.resource_of(table), holder_of(current_principal())
+        return rights_of(self._engine, holder, resource, columns)
 
     @property
     def _engine(self) -> Engine:
@@ -95,7 +106,7 @@ class Office:
         return sum(folder.decide(table, user, columns, state, by) for user in to.get("users", ()))
 
     def _change(self, table: str, columns: Columns, actions: Columns, to: Whom) -> GrantChange:
-        self._check_grantor(table, columns)
+        self.check_grantor(table, columns)
         levels: dict[str, Columns] = {
             level: (value,) for level, value in self.authorizer.resource_of(table).items()
         }
@@ -105,7 +116,8 @@ class Office:
             raise InputError(f"service {self._engine.service.name!r} has no level for columns")
         return GrantChange(current_principal().user, levels, self._accesses(actions), **to)
 
-    def _check_grantor(self, table: str, columns: Columns) -> None:
+    def check_grantor(self, table: str, columns: Columns) -> None:
+        """Raise AccessDeniedError unless the one who asks may grant on these columns, by default on all."""
         closed = self._closed(table, columns)
         if closed:
             user = current_principal().user
@@ -118,9 +130,10 @@ class Office:
         """Return the names of what the one who asks may not grant."""
         names = [f"column {table}.{column}" for column in columns] or [f"all columns of table {table}"]
         wanted = zip(names, columns or ("*",), strict=True)
-        return [name for name, column in wanted if not self._may_grant(table, column)]
+        return [name for name, column in wanted if not self.may_grant(table, column)]
 
-    def _may_grant(self, table: str, column: str) -> bool:
+    def may_grant(self, table: str, column: str) -> bool:
+        """Say whether the one who asks may grant on a column, or on all of them (`*`)."""
         principal, resource = current_principal(), self.authorizer.resource_of(table)
         if "column" in self._engine.service.levels:
             resource = {**resource, "column": column}

@@ -6,7 +6,7 @@ Order of evaluation: docs/governance.md. Semantics: RangerPolicyEngineImpl.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from lockgate.framework.governance.ranger.engine.tag_search import TagPolicies
 from lockgate.framework.governance.ranger.engine.zones import UNZONED, Zone, Zones
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.index import Policies
+from lockgate.framework.governance.ranger.policies.policy import Policy
 from lockgate.framework.governance.ranger.policies.roles import Roles
 from lockgate.framework.governance.ranger.policies.strictness import check_understood
 from lockgate.framework.governance.ranger.policies.tags import TagMap
@@ -171,6 +172,15 @@ class Engine:
         """Return the groups of a user, None for one that Ranger's admin did not name."""
         found = self._groups_of.get(user)
         return None if found is None else frozenset(found)
+
+    def policies_about(self, resource: Mapping[str, Any]) -> Iterator[Policy]:
+        """Yield the policies that may be about a resource or a part of it, in all zones and by tags."""
+        for policies in (self.policies, *(zone.policies for zone in self.zones.by_name.values())):
+            for policy_type in PolicyType:
+                index = policies.index(policy_type)
+                yield from (index.policies[rank] for rank in index.ranks(resource))
+        if self.tag_policies is not None:
+            yield from self.tag_policies.all
 
     @property
     def decides_simply(self) -> bool:

@@ -42,6 +42,14 @@ def decide_table(engine: Engine, asked: RangerRequest, columns: Sequence[str]) -
     )
 
 
+def decide_whole(engine: Engine, asked: RangerRequest) -> tuple[Result, bool]:
+    """Return the answer about a resource as a whole, and whether no part of it is denied either."""
+    whole = engine.evaluate(asked)
+    wide = replace(asked, scope="SELF_OR_DESCENDANTS", ignores_descendant_deny=False)
+    parts = engine.evaluate(wide)
+    return whole, whole.allowed and (parts.allowed or parts.policy < 0)
+
+
 def _columns(
     engine: Engine, asked: RangerRequest, columns: Sequence[str], policy_type: PolicyType
 ) -> dict[str, Result]:

@@ -32,6 +32,11 @@ class TagPolicies:
         self.document = [of_component(each, service.name) for each in document.get("policies") or ()]
         self._policies = Policies(self.document, self.service)
 
+    @property
+    def all(self) -> list[Policy]:
+        """The policies of all tags."""
+        return self._policies.all
+
     def walk(
         self, search: Search, fresh: Callable[[], Result], zone: str | None, own_tags: bool, result: Result
     ) -> None:

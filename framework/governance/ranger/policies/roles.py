@@ -24,6 +24,11 @@ class Roles:
         pending = set(self._tables["users"].get(user or "", ()))
         for group in (PUBLIC, *groups):
             pending |= self._tables["groups"].get(group, set())
+        return self.within(pending)
+
+    def within(self, roles: Iterable[str]) -> frozenset[str]:
+        """Return some roles with those that they are members of."""
+        pending = set(roles)
         found: set[str] = set()
         while pending:
             role = pending.pop()

@@ -1,0 +1,100 @@
+"""Limits of keys: parts of policies that the keys of a table cannot carry.
+
+A key hides a column from a reader of files only if the reader has no other use for it. All else needs a
+server that applies the policies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lockgate.framework.access import Action
+from lockgate.framework.governance.requests.office import office_of
+from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.orc.format.column_paths import split
+from lockgate.procedures import Parameter, Procedure, ProcedureContext
+
+if TYPE_CHECKING:
+    from lockgate.framework.governance.holders import Rights
+    from lockgate.framework.store.schema.schema import TableSchema
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class ColumnKeys:
+    """The keys of a top-level column and its parts; `whole` is the key of all of it, if there is one."""
+
+    whole: str | None
+    every: frozenset[str]
+
+
+@dataclass(frozen=True, order=True)
+class Limit:
+    """A part of a policy that keys cannot carry; `column` and `key` are empty if it is about none."""
+
+    column: str
+    key: str
+    reason: str
+
+
+def column_keys(schema: TableSchema) -> dict[str, ColumnKeys]:
+    """Return the keys of each column of a table."""
+    named = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
+    every: dict[str, set[str]] = {name: set() for name in schema.field_names}
+    for path, key in named.items():
+        every[split(path)[0]].add(key)
+    return {name: ColumnKeys(named.get(name), frozenset(keys)) for name, keys in every.items()}
+
+
+def limits(keys: Mapping[str, ColumnKeys], rights: Rights) -> Iterator[Limit]:
+    """Yield what keys cannot carry of the rights of somebody who may read some columns."""
+    texts = [*rights.mask_texts, rights.row_filter or ""]
+    words = {word for text in texts for word in _WORD.findall(text.lower())}
+    needed = {name for name in keys if name in rights.readable or name.lower() in words}
+    for name, column in keys.items():
+        if name in rights.masked:
+            yield Limit(name, column.whole or "", "mask")
+        elif name in rights.readable:
+            continue
+        elif column.whole is None:
+            yield Limit(name, "", "no key")
+        elif name in needed:
+            yield Limit(name, column.whole, "used by a row filter or mask")
+        elif shared := sorted(each for each in needed if column.whole in keys[each].every):
+            yield Limit(name, column.whole, f"same key as {', '.join(shared)}")
+    if rights.row_filter is not None:
+        yield Limit("", "", "row filter")
+
+
+def by_limit(keys: Mapping[str, ColumnKeys], every: Iterable[Rights]) -> dict[Limit, list[str]]:
+    """Return the holders of each limit, among those who may read something, in order."""
+    found: dict[Limit, list[str]] = {}
+    for rights in every:
+        for limit in limits(keys, rights) if rights.readable else ():
+            found.setdefault(limit, []).append(str(rights.holder))
+    return dict(sorted(found.items()))
+
+
+class CheckKeys(Procedure):
+    """Names what the keys of a table cannot carry of its policies; its caller may grant on the table."""
+
+    name = "check_keys"
+    description = "Say which parts of the policies on a table its keys cannot carry."
+    right: ClassVar[Action | None] = None
+    asks_itself = True  # for the right to grant
+    parameters = (Parameter("table", "STRING", doc="the table"),)
+    result = (("column", "STRING"), ("key", "STRING"), ("reason", "STRING"), ("holders", "ARRAY<STRING>"))
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Return one row for each column and reason, and one for row filters."""
+        name = context.identifier(arguments["table"])
+        office = office_of(context.catalog.warehouse)
+        office.check_grantor(name, ())
+        schema = context.table(name).schema
+        found = by_limit(column_keys(schema), office.rights(name, schema.field_names))
+        return [(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()]

@@ -1,0 +1,85 @@
+"""The system table `t$access`: who may do what with a table, as far as its reader may know.
+
+Everybody sees the own rights. Those of others see only the users who may grant on the same column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import Action
+from lockgate.framework.governance.requests.office import office_of
+from lockgate.framework.plugins import current_principal
+from lockgate.framework.spark.operations.statements import whole_refusal
+from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.types import DataField, arrow_schema, parse_type
+
+if TYPE_CHECKING:
+    from lockgate.framework.governance.holders import Rights
+    from lockgate.framework.plugins import BridgeContext, SystemTable
+    from lockgate.framework.store.table import Table
+
+_NAMES = ("kind", "name", "column", "actions", "values", "rows")
+_FIELDS = [DataField(number, name, parse_type("STRING")) for number, name in enumerate(_NAMES)]
+_Row = tuple[str | None, ...]
+
+
+class AccessTable:
+    """Implements `lockgate.plugins.SystemTable`."""
+
+    authorizes = True
+
+    def schema(self, context: BridgeContext | None, table: Table) -> list[DataField]:
+        """Return the columns, which are texts."""
+        return list(_FIELDS)
+
+    def rows(
+        self,
+        context: BridgeContext | None,
+        table: Table,
+        options: Mapping[str, str],
+        properties: Mapping[str, str | None],
+    ) -> pa.Table:
+        """Return the rights on the table now; AccessDeniedError for anyone who has none.
+
+        Raises ProcedureError where no policies decide.
+        """
+        return pa.Table.from_batches(batches_of(arrow_schema(tuple(_FIELDS)), iter(_rows(table))))
+
+
+def _rows(table: Table) -> list[_Row]:
+    office, columns = office_of(table.location), list(table.schema.field_names)
+    name = f"{table.identifier.namespace}.{table.identifier.table}"
+    mine = office.own_rights(name, columns)
+    grantable = [column for column in columns if office.may_grant(name, column)]
+    found = list(_of_holder(mine, columns, whole=True))
+    if not found and not grantable:
+        lacks = whole_refusal(current_principal(), table)
+        raise AccessDeniedError(
+            f"user {current_principal().user!r} has no right on table {name}; apply for: {'; '.join(lacks)}",
+            lacks,
+        )
+    if grantable:
+        whole = office.may_grant(name, "*")
+        for each in office.rights(name, columns):
+            if each.holder != mine.holder:
+                found += _of_holder(each, grantable, whole=whole)
+    return found
+
+
+def _of_holder(rights: Rights, columns: list[str], *, whole: bool) -> Iterator[_Row]:
+    holder = (rights.holder.kind, rights.holder.name)
+    if whole and rights.actions:
+        yield (*holder, None, ",".join(rights.actions), None, None)
+    rows = "all" if rights.row_filter is None else "some"
+    for column in columns:
+        if column in rights.readable:
+            values = "masked" if column in rights.masked else "shown"
+            yield (*holder, column, Action.SELECT.value, values, rows)
+
+
+TABLES: dict[str, SystemTable] = {"access": AccessTable()}
