@@ -81,7 +81,7 @@ class HdfsFileSystem:
             parts = urlsplit(f"//{authority}")
             _ = parts.port
         except ValueError as error:
-            raise InputError(f"{location} is no address of HDFS: {error}") from None
+            raise InputError(f"{location} is not an address of HDFS: {error}") from None
         if "@" in authority or (authority and not parts.hostname):
             raise InputError(f"{location}: an address of HDFS is hdfs://host[:port]/path, without a user")
         plain = {key.removeprefix(_SPARK_PREFIX): str(value) for key, value in options.items()}

@@ -189,7 +189,7 @@ def _import(options: argparse.Namespace) -> int:
         try:
             found = record_of(json.loads(line), address_of(catalog)) if line.strip() else None
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{options.file}:{number}: this is no OpenLineage event: {error}") from error
+            raise InputError(f"{options.file}:{number}: this is not an OpenLineage event: {error}") from error
         if found is not None:
             lineage.journal.add(found)
             count += 1

@@ -116,7 +116,7 @@ def options(answer: object) -> dict[str, Option[Any]]:
     found: dict[str, Option[Any]] = {}
     for scope, declared in _mapping(answer).items():
         if scope not in SCOPES:
-            raise ValueError(f"{scope!r} is no scope of options: {', '.join(SCOPES)} are")
+            raise ValueError(f"{scope!r} is not a scope of options: {', '.join(SCOPES)} are")
         for option in declared:
             _check_option(scope, option)
             if found.setdefault(f"{scope} {option.key}", option) is not option:

@@ -28,7 +28,7 @@ from lockgate.framework.store.schema.secret_columns import SecretColumns, secret
 from lockgate.framework.store.table import Table
 
 # Of a file that ends in the middle.
-UNKNOWN = ("(cannot be told)",)
+UNKNOWN = ("(unknown)",)
 
 
 class Where(StrEnum):

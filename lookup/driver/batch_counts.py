@@ -65,7 +65,7 @@ def counts_in_jvm(context: SparkContext) -> Counts:
     try:
         taken = str(java_class(context, "io.lockgate.spark.lookup.LookupCounts").take())
     except (Py4JError, OSError, AttributeError) as error:
-        _log.debug("what lookups inside the JVM counted cannot be told: %s", error)
+        _log.debug("the counts of lookups inside the JVM are unknown: %s", error)
         return {}
     return {token: (rows, matched, 0, nanos) for token, rows, matched, nanos in _lines(taken)}
 

@@ -115,7 +115,7 @@ def _spec_predicate(schema: TableSchema, spec: Sequence[tuple[str, str]]) -> Pre
             value = None if text == _NULL else pa.scalar(text, pa.string()).cast(data_type)
         except pa.ArrowInvalid:
             raise InputError(
-                f"scan.partitions: {text!r} is no value of column {name!r}, a {data_type}"
+                f"scan.partitions: {text!r} is not a value of column {name!r}, a {data_type}"
             ) from None
         pairs.append((name, value))
     return _equal(schema, pairs)

@@ -40,7 +40,7 @@ def read_container(data: bytes, name: str) -> dict[str, dict[str, bytes | None]]
     with damage_named(name):
         magic, version, head_size, count = _START.unpack_from(data)
         if (magic, version) != (_MAGIC, _VERSION):
-            raise CorruptFileError(f"{name} is no file index of version {_VERSION}")
+            raise CorruptFileError(f"{name} is not a file index of version {_VERSION}")
         head = _Head(data, head_size)
         found = {head.text(): head.kinds() for _ in range(count)}
         return {

@@ -162,10 +162,10 @@ class Segment:
         self.read_bytes = 0
         self._read_range = read
         if size < len(MAGIC) + _FOOTER.size:
-            raise CorruptFileError(f"{name} is damaged: {size} bytes are no segment")
+            raise CorruptFileError(f"{name} is damaged: {size} bytes are not a segment")
         at, length, checksum, magic = _FOOTER.unpack(self._read(size - _FOOTER.size, _FOOTER.size))
         if magic != MAGIC or at + length + _FOOTER.size != size:
-            raise CorruptFileError(f"{name} is no segment of an index, or is cut off")
+            raise CorruptFileError(f"{name} is not a segment of an index, or is cut off")
         self._end = at
         self._load(self._checked(at, length, checksum))
 

@@ -94,7 +94,7 @@ def checked(regex: str) -> str:
     try:
         pc.match_substring_regex(pa.scalar(""), regex)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{regex!r} is no regular expression: {error}") from None
+        raise InputError(f"{regex!r} is not a regular expression: {error}") from None
     return regex
 
 

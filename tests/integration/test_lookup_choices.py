@@ -102,7 +102,7 @@ def test_bad_choices_are_refused(spark: SparkSession, table: MakeName, options: 
 
     refused(InputError, "is for partitioned tables, which", plain, scan__partitions="max_pt()")
     refused(InputError, "names 'yeer'; did you mean 'year'", name, scan__partitions="yeer=2024")
-    refused(InputError, "'soon' is no value of column 'year', a int32", name, scan__partitions="year=soon")
+    refused(InputError, "'soon' is not a value of column 'year', a int32", name, scan__partitions="year=soon")
     refused(InputError, "not to an earlier column", name, scan__partitions="month=max_pt()")
     refused(OptionError, "expected 'max_pt\\(\\)', 'max_two_pt\\(\\)'", name, scan__partitions="newest")
     refused(OptionError, "max_pt\\(\\) for each column named", name, scan__partitions="year=max_pt(),month=1")

@@ -140,7 +140,7 @@ def test_options_of_hints(spark: SparkSession, table: MakeName) -> None:
                 "ON o.person = d.id"
             )
 
-    refused("/*+ LOOKUP('table'='x') */", "is about x, which is no table .* has d")
+    refused("/*+ LOOKUP('table'='x') */", "is about x, which is not a table .* has d")
     refused("/*+ LOOKUP('async'='true') */", "names no table: write LOOKUP")
     refused("/*+ LOOKUP('table'='d', 'retry-predicat'='lookup_miss') */", "did you mean 'retry-predicate'")
     refused("/*+ LOOKUP('table'='d', 'async'='perhaps') */", "async.* true or false")
@@ -171,14 +171,17 @@ REFUSED = {
     "cross": ("o CROSS JOIN {people} {as_of} d", r"no equality .* of d \(its primary key is id\) .* d.id"),
     "no equality": ("o JOIN {people} {as_of} d ON o.person > d.id", "no equality"),
     "types": ("o JOIN {people} {as_of} d ON o.person = d.level", "has type bigint in the stream and INT"),
-    "no time": ("o JOIN {people} FOR SYSTEM_TIME AS OF o.amount d ON o.person = d.id", "is no time, but INT"),
+    "no time": (
+        "o JOIN {people} FOR SYSTEM_TIME AS OF o.amount d ON o.person = d.id",
+        "is not a time, but INT",
+    ),
     "time of the table": (
         "o JOIN {people} FOR SYSTEM_TIME AS OF d.since d ON o.person = d.id",
         "is a column of the table that is looked up in",
     ),
     "no such time": (
         "o JOIN {people} FOR SYSTEM_TIME AS OF o.time d ON o.person = d.id",
-        "no column of the stream, whose times are .*proc_time",
+        "not a column of the stream, whose times are .*proc_time",
     ),
     "no table of ours": (
         "o JOIN orders {as_of} d ON o.person = d.number",

@@ -59,7 +59,7 @@ def instant(text: str | None) -> datetime | None:
     try:
         return datetime.strptime(text, _TIME) if text else None
     except ValueError:
-        raise InputError(f"{text!r} is no time: write it as 20260131-23:59:59.000+0000") from None
+        raise InputError(f"{text!r} is not a time: write it as 20260131-23:59:59.000+0000") from None
 
 
 def asked_of(document: Document, case: Document) -> RangerRequest:

@@ -80,7 +80,7 @@ class AwsKmsWrapper(KeyWrapper):
             assert failure is not None
             raise failure
         if len(material) != wrapped.key.algorithm.key_length:
-            raise WrongKeyError(f"what AWS KMS unwrapped for {wrapped.key} has not the length of that key")
+            raise WrongKeyError(f"AWS KMS returned a key of the wrong length for {wrapped.key}")
         return material
 
     def _decrypt(self, key_id: str, wrapped: WrappedKey) -> bytes:

@@ -192,7 +192,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         if held is not None:
             return held
         answer = self._get(f"/v1/key/{quote(name, safe='')}/_metadata")
-        content = None if _is_missing(answer) else self._json(answer, f"what is known of key {name!r}")
+        content = None if _is_missing(answer) else self._json(answer, f"metadata of key {name!r}")
         if not content:  # an unknown key has no metadata: null or {}
             raise KeyMissingError(f"{self._holder} has no key {name!r}")
         try:
@@ -202,7 +202,7 @@ class HadoopKmsKeyProvider(KeyProvider):
             if not cipher.startswith("AES/"):
                 raise ValueError
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._nonsense(answer, f"what is known of key {name!r}") from None
+            raise self._nonsense(answer, f"metadata of key {name!r}") from None
         if bits not in (128, 256):
             raise _UnfitKeyError(
                 f"key {name!r} of {self._holder} has {bits} bits; ORC encrypts with 128 or 256"

@@ -81,13 +81,13 @@ class JceksKeyProvider(KeyProvider):
 
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
         raise UnsupportedError(
-            f"{self._holder} is only read here: run hadoop key create {name} -size {bits} "
+            f"{self._holder} is read-only: run hadoop key create {name} -size {bits} "
             f"-provider jceks://file{self._path}"
         )
 
     def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
         raise UnsupportedError(
-            f"{self._holder} is only read here: run hadoop key roll {name} -provider jceks://file{self._path}"
+            f"{self._holder} is read-only: run hadoop key roll {name} -provider jceks://file{self._path}"
         )
 
     @property

@@ -51,7 +51,7 @@ class Delivery:
             raise InputError(f"no service is named: give its address, or set {URL_VARIABLE}")
         parts = urllib.parse.urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("the address of the service is no http:// or https:// address")
+            raise InputError("the address of the service is not an http:// or https:// address")
         if parts.username or parts.password:
             raise InputError(f"the address of the service holds a password: set {KEY_VARIABLE} instead")
         key = os.environ.get(KEY_VARIABLE) or None

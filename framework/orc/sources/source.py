@@ -77,7 +77,7 @@ def _open_in_file_system(file_system: Any, path: Any, name: str | None) -> Sourc
     if _is_fsspec(file_system):
         return FsspecSource(file_system, path, where)
     raise InputError(
-        f"{type(file_system).__name__} is no file system: it has no open_input(path) and is not fsspec's"
+        f"{type(file_system).__name__} is not a file system: it has no open_input(path) and is not fsspec's"
     )
 
 

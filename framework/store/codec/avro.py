@@ -152,7 +152,7 @@ def _least_bytes(schema: Any, named: dict[str, int | None]) -> int:
     if isinstance(schema, str):
         least = named.get(schema.rpartition(".")[2], _LEAST.get(schema, 1))
         if least is None:
-            raise ValueError("a type that holds itself is no metadata")
+            raise ValueError("metadata has no type that holds itself")
         return least
     kind = schema["type"]
     if kind in ("record", "error"):
@@ -162,7 +162,7 @@ def _least_bytes(schema: Any, named: dict[str, int | None]) -> int:
         return least
     if kind in ("array", "map"):
         if _least_bytes(schema["items" if kind == "array" else "values"], named) == 0 and kind == "array":
-            raise ValueError("a list of values without bytes is no metadata")
+            raise ValueError("metadata has no list of values without bytes")
         return 1
     if kind == "fixed":
         named[schema["name"].rpartition(".")[2]] = int(schema["size"])

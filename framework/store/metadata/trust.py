@@ -32,7 +32,7 @@ def check_file_name(name: object, what: str = "a file") -> str:
     if type(name) is str and name and name not in (".", "..") and not _NOT_IN_A_NAME.search(name):
         return name
     raise UnsafePathError(
-        f"{what} is named {_shown(name)}, which is no plain name of a file: nothing was read or deleted "
+        f"{what} is named {_shown(name)}, which is not a plain name of a file: nothing was read or deleted "
         "there; restore the table's metadata, or ask the table's writer"
     )
 

@@ -71,7 +71,7 @@ class WantedIndex:
             return found
         if found.kind is not Kind.MAP or not found.key_type().is_string:
             raise OptionError(
-                f"{self.name!r} cannot be indexed: {self.column!r} is no MAP with texts as keys"
+                f"{self.name!r} cannot be indexed: {self.column!r} is not a MAP with texts as keys"
             )
         return found.value_type()
 

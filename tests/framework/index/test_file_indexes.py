@@ -183,7 +183,7 @@ def test_keys_of_maps(catalog: Catalog) -> None:
     [
         ({"file-index.blom-filter.columns": "host"}, OptionError, "bloom-filter"),
         ({"file-index.bitmap.columns": "hots"}, ColumnNotFoundError, "host"),
-        ({"file-index.bitmap.columns": "host[a]"}, OptionError, "no MAP"),
+        ({"file-index.bitmap.columns": "host[a]"}, OptionError, "not a MAP"),
         ({"file-index.bloom-filter.columns": "flag"}, OptionError, "BOOLEAN"),
         ({"file-index.bitmap.columns": "day"}, OptionError, "partition column"),
         ({"file-index.bitmap.host.version": "1"}, OptionError, "lacks 'host'"),

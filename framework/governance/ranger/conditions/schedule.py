@@ -40,7 +40,7 @@ def instant(text: str, zone: tzinfo) -> datetime:
             return datetime.strptime(text.strip(), form).replace(tzinfo=zone)
         except ValueError:
             continue
-    raise InputError(f"{text!r} is no time: write it as 2026/01/31 23:59:59")
+    raise InputError(f"{text!r} is not a time: write it as 2026/01/31 23:59:59")
 
 
 def applies(schedule: Mapping[str, Any], at: datetime, local: tzinfo | None = None) -> bool:
@@ -117,6 +117,6 @@ def _test(text: str | None) -> Test:
             ranges.append((int(ends[0]), int(ends[-1])))
         except ValueError:
             raise InputError(
-                f"{part!r} in a validity schedule is no number and no range of numbers"
+                f"{part!r} in a validity schedule is neither a number nor a range of numbers"
             ) from None
     return lambda value: any(first <= value <= last for first, last in ranges)

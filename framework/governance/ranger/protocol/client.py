@@ -182,7 +182,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
         raise ValueError("the answer is too long")
     document = json.loads(body)
     if not isinstance(document, dict):
-        raise ValueError("the answer is no JSON object")
+        raise ValueError("the answer is not a JSON object")
     return document
 
 

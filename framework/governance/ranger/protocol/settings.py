@@ -45,7 +45,9 @@ class AdminSettings:
     def __post_init__(self) -> None:
         for url in self.urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(f"{url!r} is no address of Ranger's admin: write it as https://host:6182")
+                raise OptionError(
+                    f"{url!r} is not an address of Ranger's admin: write it as https://host:6182"
+                )
         if not self.urls or not self.service:
             raise OptionError(
                 "give the admin's address (policy.rest.url) and the service's name (service.name)"

@@ -60,7 +60,8 @@ public final class ValueTwins {
       return false;
     } catch (Exception refused) {
       // AnalysisException, which is checked, though no method declares it.
-      if (refused.getMessage() == null || !refused.getMessage().contains("is no value of type")) {
+      if (refused.getMessage() == null
+          || !refused.getMessage().contains("an invalid value of type")) {
         throw new IllegalStateException("a fault of the codec, no refusal", refused);
       }
       return true;

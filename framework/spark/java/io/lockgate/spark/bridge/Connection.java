@@ -84,8 +84,7 @@ final class Connection implements Closeable {
     }
     if (!name.matches("[0-9a-f]{32}")) {
       close();
-      throw new IOException(
-          "what answers at " + folder.socket() + " is not Lockgate's Python side");
+      throw new IOException("the process at " + folder.socket() + " is not Lockgate's Python side");
     }
   }
 

@@ -252,7 +252,7 @@ public final class Values {
 
   private static void check(boolean holds, DataType type, String fault) {
     if (!holds) {
-      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": " + fault);
+      throw Bridge.failure("Python sent an invalid value of type " + type.sql() + ": " + fault);
     }
   }
 
@@ -289,9 +289,10 @@ public final class Values {
       check(exact.precision() <= type.precision(), type, "too large");
       return Decimal.apply(exact, type.precision(), type.scale());
     } catch (NumberFormatException malformed) {
-      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": no number");
+      throw Bridge.failure("Python sent an invalid value of type " + type.sql() + ": not a number");
     } catch (ArithmeticException inexact) {
-      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": more digits");
+      throw Bridge.failure(
+          "Python sent an invalid value of type " + type.sql() + ": too many digits");
     }
   }
 
@@ -312,7 +313,7 @@ public final class Values {
     try {
       return Base64.getDecoder().decode(text);
     } catch (IllegalArgumentException malformed) {
-      throw Bridge.failure("Python sent what is no value of type " + type.sql() + ": not base64");
+      throw Bridge.failure("Python sent an invalid value of type " + type.sql() + ": not base64");
     }
   }
 

@@ -103,7 +103,7 @@ final class Guard {
     } catch (Exception e) {
       // The text is the policy's, not for its user to read.
       throw Bridge.failure(
-          "A row filter or a mask of a policy is no SQL of Spark, so nothing is read of its table:"
+          "A row filter or a mask of a policy is not Spark SQL, so nothing is read of its table:"
               + " tell those who make the policies");
     }
   }

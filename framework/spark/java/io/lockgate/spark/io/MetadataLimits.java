@@ -42,7 +42,7 @@ public final class MetadataLimits {
   /** Returns what is wrong with metadata that unpacks to more than it may. */
   public static String tooMuch(String what, long stored, long most) {
     return String.format(
-        "%s: its %d bytes unpack to more than %d; if they are no attack, set %s to a number of"
+        "%s: its %d bytes unpack to more than %d; if they are not an attack, set %s to a number of"
             + " bytes that is enough, for executors too (spark.executorEnv.%s)",
         what, stored, most, VARIABLE, VARIABLE);
   }

@@ -44,7 +44,7 @@ final class LookupTime {
     }
     DataType type = ((Expression) found).dataType();
     if (!isTime(type)) {
-      throw refused(name, " is no time, but " + type.sql());
+      throw refused(name, " is not a time, but " + type.sql());
     }
     if (found.metadata().contains(WATERMARK)) {
       throw refused(name, " is the time of an event: it has a watermark");
@@ -64,7 +64,7 @@ final class LookupTime {
             .filter(column -> isTime(column.dataType()))
             .map(NamedExpression::qualifiedName)
             .collect(Collectors.joining(", "));
-    return " is no column of the stream, whose times are " + (times.isEmpty() ? "none" : times);
+    return " is not a column of the stream, whose times are " + (times.isEmpty() ? "none" : times);
   }
 
   private static boolean isTime(DataType type) {

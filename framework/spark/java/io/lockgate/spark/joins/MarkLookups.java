@@ -117,7 +117,7 @@ public final class MarkLookups extends Rule<LogicalPlan> {
       throw Bridge.failure(
           "the hint LOOKUP is about "
               + table
-              + ", which is no table of this SELECT that is joined FOR SYSTEM_TIME AS OF"
+              + ", which is not a table of this SELECT that is joined FOR SYSTEM_TIME AS OF"
               + (found.others.isEmpty() ? "" : ": it has " + String.join(", ", found.others)));
     }
     return plan;
