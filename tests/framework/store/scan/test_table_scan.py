@@ -15,16 +15,21 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.pushdown import (
     Aggregate,
+    AggregatePushDown,
+    FieldPath,
     FilterPushDown,
     Function,
     Predicate,
+    RemainingAggregate,
     SortKey,
     SupportsAggregatePushDown,
     SupportsFilterPushDown,
     SupportsLimitPushDown,
     SupportsProjectionPushDown,
     SupportsTopNPushDown,
+    TopNPushDown,
     col,
+    count,
 )
 from lockgate.pushdown.conformance import PushDownConformance
 
@@ -57,6 +62,9 @@ class TestConformance(PushDownConformance):
     def read(self, source: TableScan) -> pa.Table:
         return self.table.read(source.plan())
 
+    def answers(self, source: TableScan) -> pa.Table:
+        return source.aggregates().rows
+
     def filters(self) -> list[Predicate]:
         return [col("day") == "b", col("v") > 5, col("v").is_null(), ~(col("id") == 2)]
 
@@ -87,6 +95,87 @@ class _Broken(PushDownConformance):
 def test_the_suite_finds_a_source_that_promises_too_much() -> None:
     with pytest.raises(AssertionError):
         _Broken().test_no_guaranteed_filter_is_broken_and_no_matching_row_is_lost()
+
+
+class _First(PushDownConformance):
+    """A source that knows an order and nothing else; it stops after `limit` rows, or sorts before that."""
+
+    class Source:
+        def __init__(self, *, sorts: bool) -> None:
+            self.rows, self.sorts = ROWS, sorts
+
+        def apply_top_n(self, order: Sequence[SortKey], limit: int) -> TopNPushDown:
+            if self.sorts:
+                name = order[0].field[0]
+                values = ROWS[name].to_pylist()
+                places = [place for place, value in enumerate(values) if value is not None]
+                places.sort(key=values.__getitem__, reverse=order[0].descending)
+                nulls = [place for place, value in enumerate(values) if value is None]
+                self.rows = ROWS.take(nulls + places if order[0].nulls_first else places + nulls)
+            self.rows = self.rows.slice(0, limit)
+            return TopNPushDown(True)
+
+    sorts = True
+
+    def source(self) -> Any:
+        return self.Source(sorts=self.sorts)
+
+    def read(self, source: Any) -> pa.Table:
+        return source.rows
+
+    def filters(self) -> list[Predicate]:
+        return [col("v") > 5]
+
+
+class TestFirst(_First):
+    """The suite holds of a source whose only ability is an order."""
+
+
+def test_the_suite_finds_a_source_that_loses_one_of_the_first_rows() -> None:
+    class Unsorted(_First):
+        sorts = False
+
+    with pytest.raises(AssertionError, match="SortKey"):
+        Unsorted().test_no_row_among_the_first_of_an_order_is_lost()
+
+
+class _Counts(PushDownConformance):
+    """A source that answers COUNT and nothing else, with `more` rows too many."""
+
+    more = 0
+
+    class Source:
+        def apply_aggregates(
+            self, aggregates: Sequence[Aggregate], group_by: Sequence[FieldPath] = ()
+        ) -> AggregatePushDown:
+            self.asked = aggregates
+            own = [each for each in aggregates if each == count() and not group_by]
+            others = [RemainingAggregate(str(each), "not kept") for each in aggregates if each not in own]
+            return AggregatePushDown(tuple(own), tuple(others))
+
+    def source(self) -> Any:
+        return self.Source()
+
+    def read(self, source: Any) -> pa.Table:
+        return ROWS
+
+    def answers(self, source: Any) -> pa.Table:
+        return pa.table({str(each): [ROWS.num_rows + self.more] for each in source.asked})
+
+    def filters(self) -> list[Predicate]:
+        return [col("v") > 5]
+
+
+class TestCounts(_Counts):
+    """The suite holds of a source whose only ability is an aggregate."""
+
+
+def test_the_suite_finds_a_source_that_counts_wrongly() -> None:
+    class Wrong(_Counts):
+        more = 1
+
+    with pytest.raises(AssertionError, match="COUNT"):
+        Wrong().test_aggregates_are_those_of_the_rows()
 
 
 def test_a_scan_has_every_ability(table: Table) -> None:
