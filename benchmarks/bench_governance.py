@@ -26,7 +26,7 @@ from lockgate.framework.governance.ranger.conditions.request import RangerReques
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.table import decide_table
 
-# What this process computes, so that what else runs on the machine counts less.
+# The time of this process alone, so that others on the machine count less.
 clock = time.process_time
 COLUMNS = ["ssn", *(f"c{number}" for number in range(1, 50))]
 DATABASES, TABLES, WILD = 200, 4, 18

@@ -168,7 +168,7 @@ def _vertex(table: int, column: int) -> Vertex:
     return Vertex(table, "", f"db{table % 40}.t{table}", "table", f"c{column}", 1, 1, "", is_dropped=False)
 
 
-# What a browser needs for any page: a line of text, laid out.
+# The least page of a browser: a line of text, laid out.
 _BLANK = """<!doctype html><html><p>text</p><script>
 requestAnimationFrame(() => {
   document.body.getBoundingClientRect();

@@ -78,7 +78,7 @@ def _compare(
     spent: list[float] = []
     for number in range(-1, rounds):  # the first warms up
         for each in (mode, "off") if number % 2 else ("off", mode):
-            # What was recorded before is not left to the next run.
+            # The time of earlier records does not count for this run.
             before = _micros(lake)
             with _conf(lake, each):
                 took = timed(act)

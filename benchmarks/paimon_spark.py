@@ -20,7 +20,7 @@ VERSION, ARTIFACT = "1.4.2", "paimon-spark-4.0_2.13"
 JAR, PYTHON = "LOCKGATE_PAIMON_SPARK_JAR", "LOCKGATE_PAIMON_SPARK_PYTHON"
 VENV = HERE.parent / ".venv-paimon-spark"
 PACKAGES = ["pyspark==4.0.5", "pyarrow>=18"]
-# What both sessions have; two cores, since that is what the figures are promised for.
+# The settings of both sessions; two cores, since that is what the figures are promised for.
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.ui.enabled": "false",

@@ -31,7 +31,7 @@ from lockgate.procedures.values import value_type
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog
 
-# What Iceberg and Delta call what we have under another name.
+# The names of Iceberg and Delta for procedures that have another name here.
 _ELSEWHERE = {
     "rewrite_data_files": "compact",
     "rewrite_manifests": "compact",

@@ -68,24 +68,10 @@ RENAMED = {
 }
 # A function's docstring begins with a verb. A property's may begin with a noun, as an attribute's does.
 QUESTIONS = frozenset(["Whether", "What", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When"])
-NOUNS = QUESTIONS | frozenset(
-    [
-        "The",
-        "A",
-        "An",
-        "Every",
-        "Each",
-        "All",
-        "One",
-        "Two",
-        "These",
-        "Those",
-        "Both",
-        "No",
-        "Nothing",
-        "Nobody",
-    ]
-)
+NOUNS = QUESTIONS | {
+    *("The", "A", "An", "Every", "Each", "All", "One", "Two", "These", "Those", "Both"),
+    *("No", "Nothing", "Nobody"),
+}
 JAVADOC = re.compile(r"/\*\*\s+(?:\* )?(?:Whether|What|How|Where|Which|Why|Who|Whom|Whose|When) ")
 JAVA_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 SILENCED = re.compile(r"#\s*(?:type: ignore|noqa|mypy:|ruff: noqa|pragma:)|@SuppressWarnings")
@@ -334,6 +320,17 @@ def test_docstrings_of_functions_begin_with_a_verb(folder: str) -> None:
 def test_comments_of_java_do_not_begin_with_a_question() -> None:
     found = {path.name: JAVADOC.findall(path.read_text()) for path in java_sources()}
     assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+QUESTIONING = re.compile(r"^\s*(?:#|//) (?:What|Who|Whose|Whom|Which) .*", re.MULTILINE)
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks", "examples"])
+def test_comments_begin_with_a_noun(folder: str) -> None:
+    paths = [*sources(folder), *(java_sources() if folder == "framework" else [ROOT / "dev"])]
+    found = {str(path.relative_to(ROOT)): QUESTIONING.findall(path.read_text()) for path in paths}
+    assert {path: texts for path, texts in found.items() if texts} == {}
+    assert QUESTIONING.findall("a = 1\n    # Which rows are kept.\n# Rows. What is lost\n")
 
 
 def silenced(path: Path) -> list[str]:

@@ -95,7 +95,7 @@ def compare(bench: str, facts: Facts, queries: Mapping[str, Query], repetitions:
         )
         baseline = f"spark.read.orc of the same files: {median(times['plain']):.3f} s"
         if metric == "scan_point_ratio":
-            # What no source can do anything about.
+            # The time of an empty query, which no source can reduce.
             baseline += f"; a query that reads nothing: {_nothing(facts.lake, repetitions):.3f} s"
         emit(bench, metric, ratio(times["ours"], times["plain"]), "ratio", baseline)
 

@@ -14,7 +14,7 @@ from lockgate import Lake
 from lockgate.keys import create_key_file
 
 KEY = "fleet"
-# Which planes an airline owns is public; what they are made of is treated here as if it were not.
+# An airline's list of planes is public; this example treats their makers and models as secret.
 SECRET = f"'orc.encrypt'='{KEY}:manufacturer,model', 'orc.mask'='nullify:manufacturer;sha256:model'"
 REFITTED, RETIRED = 100, 10
 

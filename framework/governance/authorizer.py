@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
     from lockgate.framework.governance.requests.folder import RequestFolder
 
-# Which access types of a service an action needs: the first that the service has.
+# The access types that stand for an action: the first that the service has counts.
 _ACCESSES = {
     Action.SELECT: ("select",),
     Action.INSERT: ("insert", "update"),

@@ -24,7 +24,7 @@ from lockgate.framework.io.limits import checked_size, most_metadata
 from lockgate.framework.io.local import TEMPORARY_PREFIX
 
 SCHEME = "hdfs"
-# What of the options is Hadoop's, and concerns HDFS.
+# The options of Hadoop that concern HDFS.
 _PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
 _SPARK_PREFIX = "spark.hadoop."
 # A file that is being replaced is empty for a moment; none of ours is empty otherwise.

@@ -26,7 +26,7 @@ class FsspecFileSystem:
     def __init__(self, protocol: str, options: Mapping[str, Any] | None = None) -> None:
         self._protocol = protocol
         self._inner = fsspec.filesystem(protocol, **dict(options or {}))
-        # What fsspec itself offers looks first and then writes: two writers may both find nothing.
+        # The default of fsspec looks first and then writes: two writers may both find nothing.
         self._creates_exclusively = any(
             name in each.__dict__
             for each in type(self._inner).__mro__

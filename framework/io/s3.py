@@ -45,7 +45,7 @@ class S3FileSystem:
         self._made: tuple[int, Any] | None = None
         # Creations of which nobody knows whether they took place, or will.
         self._uncertain: set[str] = set()
-        # Who writes each upload in parts.
+        # The writer of each upload in parts.
         self._uploads: dict[str, str] = {}
 
     def __repr__(self) -> str:

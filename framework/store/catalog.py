@@ -357,7 +357,7 @@ class Catalog:
         location = dropped = self.location(parsed)
         if isinstance(self.file_system, MovesFolders):
             if self.file_system.is_link(location):
-                # What it leads to belongs to somebody else.
+                # The target of the link belongs to somebody else.
                 self.file_system.delete(location)
                 publish(TableChanged(table=dropped, change="dropped", schema_id=None))
                 return

@@ -13,7 +13,7 @@ from lockgate.framework.io import FileSystem, join
 
 PROPERTIES_FILE = ".lockgate-database.json"
 
-# What Spark keeps among the properties of a database, but is not for a user to set.
+# Properties of a database that Spark keeps there, and users do not set.
 _NOT_SET = frozenset({"location"})
 
 

@@ -57,7 +57,7 @@ def read_branch(schema: TableSchema) -> ReadBranch | None:
 class TableHandle:
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
-    # Who asks plugins for access through this table, None for the one who acts when it is used.
+    # The principal for whom plugins decide about access; None for the one who acts when the table is used.
     principal: Principal | None = None
 
     def __init__(

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.selection import Between
     from lockgate.pushdown import Aggregate, Predicate, SortKey
 
-# What may be written: a table, or batches of one schema.
+# Data that may be written: a table, or batches of one schema.
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
 
 class Table(TableHistory):
     """A table with the schema that it had when it was loaded; each call looks up snapshots."""
 
-    # What the warehouse chooses for values of encrypted columns that a table would get in the clear.
+    # The warehouse's choice for values of encrypted columns that a table would get in the clear.
     on_plaintext = ""
 
     # --- state -------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ class DataType:
     def __str__(self) -> str:
         return self.bare_name if self.nullable else f"{self.bare_name} NOT NULL"
 
-    # What a MAP or an ARRAY always has, without the None that other kinds hold there.
+    # A MAP or an ARRAY always has these; other kinds hold None there.
     def element_type(self) -> DataType:
         """Return the element type of an ARRAY."""
         return _present(self, self.element, "element")

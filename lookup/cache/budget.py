@@ -20,7 +20,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.directory import disk_usage
 from lockgate.lookup.spec import cache_paths
 
-# What is left free on the disk in any case.
+# The space that stays free on the disk in any case.
 _SPARE_BYTES = 64 << 20
 _NOTE = ".writing-"
 

@@ -239,7 +239,7 @@ class CacheBuilder:
             store.ingest(files, cursor.meta())
 
     def _matching(self, rows: pa.Table) -> pa.Array | None:
-        # Which rows the cache holds; None: all.
+        # A mask of the rows that the cache holds; None: all.
         return self._selector.matching(rows, self._selection)
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:

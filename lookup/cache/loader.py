@@ -26,7 +26,7 @@ from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
 # More bytes than those of key and value: their positions in mapped files, filters and indexes in RocksDB.
 _BESIDE_BYTES = 16
-# What sealing adds to a key and a value.
+# The bytes that sealing adds to a key and a value.
 _SEALED_BYTES = 48
 
 Progress = Callable[[int, int], None]

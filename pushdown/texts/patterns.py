@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lockgate.errors import InputError
 
 ANY, ONE, ESCAPE = "%", "_", "\\"
-# What words are made of: letters, the marks that belong to them, and digits.
+# The letters of words: letters, the marks that belong to them, and digits.
 _WORD = r"\p{L}\p{M}\p{N}"
 
 

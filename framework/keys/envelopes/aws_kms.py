@@ -53,7 +53,7 @@ class AwsKmsWrapper(KeyWrapper):
         options: dict[str, str] = {}
         for name, value in parse_qsl(match[2] or "", keep_blank_values=True):
             if name not in _OPTIONS or not value or name in options:
-                # What stands here may be a secret that has no business here, so it is not shown.
+                # A secret may stand here by mistake, so the text is not shown.
                 raise OptionError(
                     "aws-kms: takes the options region, profile and endpoint, once each; credentials are "
                     "never part of a setting: boto3 finds them in its own places"

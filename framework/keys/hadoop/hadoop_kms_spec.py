@@ -109,7 +109,7 @@ def _options(query: str) -> dict[str, Any]:
         elif name in (*_TEXTS, *_NUMBERS, *_COUNTS):
             raise OptionError(f"option {key} of a Hadoop KMS has no usable value")
         else:
-            # What stands here may be a password that has no business here, so it is not shown.
+            # A password may stand here by mistake, so the text is not shown.
             raise OptionError(
                 "a Hadoop KMS has no such option; known: user, ca, timeout, cache, cache-entries. "
                 "A password or token is never part of a setting"

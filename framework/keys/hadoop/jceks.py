@@ -23,7 +23,7 @@ from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
 PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"
 _PASSWORD_FILE = "password-file"
-# What Hadoop uses where nobody chose a password (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
+# The password that Hadoop uses where nobody chose one (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
 _DEFAULT_PASSWORD = "none"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -179,7 +179,7 @@ def jceks_provider(text: str) -> JceksKeyProvider:
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name != _PASSWORD_FILE or not value:
-            # What stands here may be a password that has no business here, so it is not shown.
+            # A password may stand here by mistake, so the text is not shown.
             raise OptionError(
                 f"a jceks: setting has one option, {_PASSWORD_FILE}=PATH; a password itself is never part of "
                 f"a setting: use that file or the environment variable {PASSWORD_VARIABLE}"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.orc.format.column_paths import ColumnTree, split
 
-# What Apache's parser takes without backticks.
+# The names that Apache's parser takes without backticks.
 _SIMPLE = re.compile(r"[A-Za-z0-9_]+")
 
 

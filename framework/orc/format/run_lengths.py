@@ -15,7 +15,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
-# What the five bits of a width stand for.
+# The widths that five bits stand for.
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 _SHORT_REPEAT, _DIRECT, _PATCHED_BASE = 0, 1, 2
 _LONGEST_LITERAL = 128

@@ -11,7 +11,7 @@ from lockgate.framework.orc.format.layout import MAGIC, Compression, check_text,
 from lockgate.framework.orc.format.types import TypeTree
 from lockgate.framework.orc.sources.source import Source
 
-# What is read of a file at first, where reading costs: most tails, with the statistics of their stripes, fit.
+# The first read of a file, where reading costs: most tails, with the statistics of their stripes, fit.
 TAIL_LENGTH = 64 * 1024
 
 

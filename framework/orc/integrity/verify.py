@@ -20,7 +20,7 @@ from lockgate.framework.orc.integrity.source import VerifyingSource
 from lockgate.framework.orc.sources.source import Source, open_source
 
 Progress = Callable[[int, int], object]
-# What is read at once; much less would cost more requests where files are remote.
+# The bytes of one read; much fewer would cost more requests where files are remote.
 _STEP = 8 * 1024 * 1024
 
 

@@ -16,9 +16,9 @@ import sys
 import threading
 from typing import Any
 
-# What to do, milliseconds it may take, bytes of memory it may take, bytes that follow.
+# The operation, its limits in milliseconds and in bytes of memory, bytes that follow.
 REQUEST = struct.Struct(">BIQQ")
-# How it went, bytes that follow: Arrow IPC, or the text of an error.
+# The status, bytes that follow: Arrow IPC, or the text of an error.
 RESPONSE = struct.Struct(">BQ")
 TABLE, SCHEMA = range(2)
 DONE, INVALID, FAILED, NO_MEMORY = range(4)
@@ -41,7 +41,7 @@ def main(descriptor: int) -> None:
     import pyarrow.orc
 
     pa.set_cpu_count(1)
-    # What the decoder prints as it dies may hold values as well.
+    # The last output of a dying decoder may hold values as well.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
     os.close(quiet)

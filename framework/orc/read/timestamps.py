@@ -21,7 +21,7 @@ from lockgate.framework.orc.format.stripe import Stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.read.image import Projection
 
-# What ORC's seconds count from: 2015-01-01, in the writer's zone.
+# The start of ORC's seconds: 2015-01-01, in the writer's zone.
 EPOCH = 1_420_070_400
 _UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 _DIRECT_V2 = 2

@@ -23,7 +23,7 @@ from lockgate.framework.orc.write.output import Output, PlainFile, Sink
 
 MIB = 1024 * 1024
 STRIPE_SIZE = 64 * MIB
-# What begins so among the metadata of a file says how to check it, and is not the user's to set.
+# Metadata of a file that begins so says how to check the file, and is not the user's to set.
 RESERVED = "lockgate."
 # Apache's own default. Against none, a column of 500 city names is 37 % smaller and read 1.7 times as fast.
 DICTIONARY_THRESHOLD = 0.8

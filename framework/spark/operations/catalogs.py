@@ -68,7 +68,7 @@ from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
-# What Spark adds to the properties of every table it creates.
+# The properties that Spark adds to every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
 # The tables are Paimon's, so statements made for Paimon may say so.
 _PROVIDERS = ("lockgate", "paimon")

@@ -25,7 +25,7 @@ _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
 # A record takes much more memory than the few bytes it may have: of so many bytes there is one, all in all.
 _BYTES_OF_RECORD = 8
-# What unpacking a block of xz may take in addition: the largest preset takes 65 MiB.
+# The memory that unpacking a block of xz may take in addition: the largest preset takes 65 MiB.
 _MOST_DICTIONARY = 128 * 2**20
 _LEAST = {"null": 0, "float": 4, "double": 8}
 _HEADER = fastavro.parse_schema(

@@ -48,7 +48,7 @@ class CommitFiles:
         """Start; `own_index` are changes of plugins' files, which are written once for all attempts."""
         self.table = table
         self.own_index = OwnIndexFiles(table, own_index)
-        # What was written, to be deleted if it comes to nothing.
+        # The files written, to be deleted if the commit fails.
         self._written: list[str] = []
         self._own: dict[str, _OwnList] = {}
         self._merged: MergedManifests | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
 Partition: TypeAlias = tuple[Any, ...]
-# Which partitions are replaced: those with some values, or those of which a function says so.
+# The partitions to replace: those with some values, or those of which a function says so.
 Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
 
 

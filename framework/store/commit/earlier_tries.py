@@ -40,7 +40,7 @@ class EarlierTries:
                     return snapshot
                 if own.identifier < request.identifier:
                     break
-            # What the stream committed may have expired; its note is handed on.
+            # The stream's own commits may have expired; their note is handed on.
             noted = noted_progress(snapshot)
             if noted is not None:
                 last = noted.get(request.user)

@@ -51,7 +51,7 @@ from lockgate.framework.store.schema.schema import TableSchema, now_millis
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField
 
-# What decides where rows lie and how they are merged cannot change once there are rows.
+# Options that decide where rows lie and how they are merged cannot change once there are rows.
 _KEYS = frozenset({table_options.PRIMARY_KEY.key, table_options.PARTITION.key})
 _FIXED = {
     table_options.BUCKET_KEY.key,

@@ -130,7 +130,7 @@ class _Removal:
         }
         self._kept_statistics = {keeper.statistics for _, keeper in keepers}
         self._keep_changelogs()
-        # What the first retained snapshot deleted is needed by expired ones only.
+        # Only expired snapshots need the files that the first retained one deleted.
         self._add_data(self.table.manifests.delta_entries(self.retained))
 
     def _keep_changelogs(self) -> None:

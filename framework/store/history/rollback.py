@@ -135,7 +135,7 @@ class _Rollback:
             with suppress(CorruptFileError):
                 added = [entry for entry in manifests.delta_entries(snapshot) if entry.kind is FileKind.ADD]
                 if snapshot is self._removed[0] and snapshot.id != self.target.id + 1:
-                    # What snapshots added that have expired is known only from it.
+                    # It alone knows the files of snapshots that have expired.
                     added += manifests.live_files(snapshot)
                 self._data |= data_files_of(self.table, added)
                 self._metadata |= metadata_files_of(self.table, snapshot)

@@ -93,7 +93,7 @@ def _may_be_in(values: Sequence[Plain], found: ColumnBounds) -> Mask:
     pairs = [_neighbours(value, found.scale) for value in values]
     if any(below is None for below, _ in pairs):
         return np.ones_like(found.valid)
-    # What lies between two values of the column equals none of them.
+    # A literal between two values of the column equals none of them.
     exact = np.asarray([below for below, above in pairs if below == above], found.low.dtype)
     return _truth(np.searchsorted(exact, found.low, "left") < np.searchsorted(exact, found.high, "right"))
 

@@ -221,5 +221,5 @@ def _may_hold(meta: ManifestFileMeta, partition: tuple[Any, ...]) -> bool:
 def _may_be(value: Any, low: Any, high: Any, nulls: int | None) -> bool:
     if value is None:
         return nulls != 0
-    # What is not known, or has no order (NaN), excludes nothing.
+    # A bound that is unknown, or has no order (NaN), excludes nothing.
     return low is None or high is None or value != value or low <= value <= high

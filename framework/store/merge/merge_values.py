@@ -20,7 +20,7 @@ from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes
 from lockgate.framework.store.merge.merge_plan import ColumnMerge
 
-# What Java's `Character.isWhitespace` says of texts, by which blank ones are told.
+# The letters that Java's `Character.isWhitespace` accepts; a blank text has no others.
 _BLANKS = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
     "\u2028\u2029\u205f\u3000"

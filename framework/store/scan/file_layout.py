@@ -34,7 +34,7 @@ _HASHED_ALIKE = frozenset(
 _SAMPLE = 500
 # Of the files that a column's bounds leave, for a value of the column, at most this part.
 _CLUSTERED = 0.5
-# What was found, by schema, for as long as the files are kept in memory: Spark asks in each query.
+# The columns found, by schema, for as long as the files are kept in memory: Spark asks in each query.
 _selective: WeakKeyDictionary[FileTable, dict[int, frozenset[str]]] = WeakKeyDictionary()
 
 

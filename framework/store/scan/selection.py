@@ -83,7 +83,7 @@ SPLIT_OPTIONS: dict[str, Option[int]] = {
 }
 _WATERMARK_VERSION = "watermark-"
 _NO_WATERMARK = -(2**63)
-# What Spark takes for itself and leaves among the options.
+# Options that Spark itself uses and leaves among the others.
 _SPARKS = ("versionAsOf", "timestampAsOf")
 SNAPSHOT_SOURCE = Option(
     "scan.snapshot-source",

@@ -139,8 +139,8 @@ _REFUSED["batch-scan-mode"] = Judgement(
     Verdict.SELECTS, "it selects a part of the table's files", _COMPACTOR_ONLY
 )
 
-# Whose values are understood, or checked where they are used: `options`, `unsupported_features` and `merge`
-# say which.
+# Options with values that are understood, or checked where they are used: `options`, `unsupported_features`
+# and `merge` say which.
 _HONOURED = """
     aggregation.remove-record-on-delete
     bucket bucket-function.type bucket-key changelog-producer changelog-producer.*

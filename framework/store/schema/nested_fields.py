@@ -10,7 +10,7 @@ from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.types import DataField, DataType, Kind
 
 Fields: TypeAlias = tuple[DataField, ...]
-# What becomes of the neighbours of a column; the number is its place among them.
+# An edit of a column among its neighbours; the number is its position.
 Edit = Callable[[Fields, int], Fields]
 
 ELEMENT, KEY, VALUE = "element", "key", "value"

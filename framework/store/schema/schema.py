@@ -214,7 +214,7 @@ class TableSchema:
 
 def _parse(content: Mapping[str, Any], version: int) -> TableSchema:
     options = {str(key): str(value) for key, value in content["options"].items()}
-    # What a missing option meant when the old versions were current (specification, "Compatibility").
+    # The defaults of missing options when the old versions were current (specification, "Compatibility").
     if version <= 1:
         options.setdefault("bucket", "1")
     if version <= 2:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _Rows = Iterator[tuple[Any, ...]]
 
-# What metadata says of the table as it is now, and of one of its snapshots.
+# Rows from the metadata of the table as it is now, and of one of its snapshots.
 _OF_NOW: dict[str, Callable[[TableHandle], _Rows]] = {
     "snapshots": history.snapshots,
     "schemas": history.schemas,

@@ -28,7 +28,7 @@ _SIZE = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 # Paimon's own layout counts positions by Java's int.
 _MOST_NARROW = 2**31 - 1
-# What stands around the bytes that the size counts.
+# The frame around the bytes that the size counts.
 FRAME_BYTES = _SIZE.size + _CRC.size
 
 

@@ -126,7 +126,7 @@ class MigrateTable(Procedure):
                 f"{next(filter(None, reasons))}"
             )
         if ORC_INTEGRITY.key not in options and not any(_untagged(each) for each in adoptable):
-            # What is rewritten gets tags, and the table requires them, as any new table does.
+            # Rewritten files get tags, and the table requires them, as any new table does.
             made = {key: text for key, text in schema.options.items() if key != ORC_INTEGRITY.key}
             schema = replace(schema, options=made)
         if arguments["dry_run"]:

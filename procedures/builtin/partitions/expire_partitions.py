@@ -130,7 +130,7 @@ def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition],
     unknown = [each for each in re.findall(r"\$(\w+)", pattern) if each not in names]
     if unknown:
         raise InputError(f"timestamp_pattern names {unknown[0]!r}, which is not a partition column")
-    # What belongs to several columns is told apart by the longest name.
+    # The longest name comes first, since a name may begin with another.
     column = re.compile("|".join(re.escape(f"${name}") for name in sorted(names, key=len, reverse=True)))
 
     def time_of(partition: Partition) -> datetime.datetime | None:

@@ -178,7 +178,7 @@ def _write(options: argparse.Namespace, verb: str, run: Callable[[Source | str, 
     except OSError as error:
         if error.errno is None:
             raise
-        # What is written has another name until it is complete.
+        # The output has another name until it is complete.
         where = path if error.filename == path else sink
         raise InputError(f"{where}: {error.strerror}") from None
     encrypted = list(written.encrypted_columns)

@@ -63,7 +63,7 @@ def _columns(
 
 
 def _of_column(asked: RangerRequest, column: str) -> RangerRequest:
-    # What was looked up for the table may be different for the column.
+    # Tags and zones of the table may differ from those of the column.
     return replace(asked, resource={**asked.resource, COLUMN: column}, tags=(), zones=frozenset())
 
 

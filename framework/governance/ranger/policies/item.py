@@ -51,5 +51,5 @@ class Item:
         """Say whether the item is about a request, its conditions included."""
         if not self.is_for(asked) or not self.gives(access):
             return False
-        # Who may hand on rights is asked without conditions, as in Ranger.
+        # The right to hand on rights is checked without conditions, as in Ranger.
         return access == ADMIN or all(each.holds(asked) for each in self.conditions)

@@ -21,7 +21,7 @@ from lockgate.errors import StorageError
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
 LARGEST_ANSWER = 1 << 30
-# What Ranger's own plugin says it can do: deltas, tags, zones, roles and the like, a bit each.
+# The abilities of Ranger's own plugin: deltas, tags, zones, roles and the like, a bit each.
 _CAPABILITIES = "1ffff"
 
 

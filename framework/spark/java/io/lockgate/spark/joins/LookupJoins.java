@@ -26,7 +26,7 @@ public final class LookupJoins extends Rule<LogicalPlan> {
       return plan;
     }
     if (Needs.isCollecting()) {
-      // Who may run it is the question: a lookup takes the rights of the join that it stands for.
+      // The rights of the statement are the question: a lookup takes those of its join.
       return new PlanWalk(LookupJoins::withoutClause).over(plan);
     }
     WantedColumns wanted = WantedColumns.of(plan);

@@ -19,7 +19,7 @@ final class TableConditions {
 
   /** A condition as JSON; null where Spark cannot say it to a table. */
   static JsonNode json(Expression condition, LogicalPlan table) {
-    // What changes with the time of a query is no condition of a cache.
+    // A condition that changes with the time of a query is not one of a cache.
     if (condition.containsPattern(TreePattern$.MODULE$.CURRENT_LIKE())) {
       return null;
     }

@@ -58,7 +58,7 @@ public final class OrcFileReader implements DataFileReader {
       this.vectors = vectors;
       this.views = views;
       this.casts = casts;
-      // What counts rows belongs to one page.
+      // The counter of rows belongs to one page.
       RowNumbers counter = new RowNumbers();
       ColumnVector[] own =
           Arrays.stream(constants)

@@ -36,7 +36,7 @@ public abstract class LoadedTable {
 
   protected LoadedTable(ObjectNode request, JsonNode spec) {
     this.request = request;
-    // What is asked later is about this very table, under the schema that the query is analysed
+    // Later requests are about this very table, under the schema that the query is analysed
     // with.
     request.set("table_id", spec.get("table_id"));
     request.set("schema_id", spec.get("schema_id"));
