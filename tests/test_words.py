@@ -65,6 +65,8 @@ RENAMED = {
     "said": "document, event, remark, reason, or what else is said",
     "_said": "_document",
     "Said": "Document",
+    "_suits_driver": "_fits_on_driver",
+    "_found_places": "_found_positions",
 }
 # A function's docstring begins with a verb. A property's may begin with a noun, as an attribute's does.
 QUESTIONS = frozenset(["Whether", "What", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When"])

@@ -36,12 +36,12 @@ def check_environment() -> None:
     """Raise InputError if Hadoop's library or its classes cannot be found, which would end the process."""
     if not os.environ.get("CLASSPATH"):
         raise InputError(f"the variable CLASSPATH is not set. {_NEEDS}")
-    places = _places()
-    if places and not any(os.path.isfile(path) for path in places):  # noqa: PTH113 - as the loader sees it
-        raise InputError(f"there is no {' nor '.join(places)}. {_NEEDS}")
+    paths = _library_paths()
+    if paths and not any(os.path.isfile(path) for path in paths):  # noqa: PTH113 - as the loader sees it
+        raise InputError(f"there is no {' nor '.join(paths)}. {_NEEDS}")
 
 
-def _places() -> list[str]:
+def _library_paths() -> list[str]:
     """Return where pyarrow looks too; none: wherever the system's loader does."""
     folders = [os.environ.get("ARROW_LIBHDFS_DIR")]
     if home := os.environ.get("HADOOP_HOME"):
@@ -72,7 +72,7 @@ class Renames:
 
 
 def _load() -> ctypes.CDLL:
-    found = [path for path in _places() if os.path.isfile(path)]  # noqa: PTH113 - as the loader sees it
+    found = [path for path in _library_paths() if os.path.isfile(path)]  # noqa: PTH113 - as the loader sees it
     try:
         library = ctypes.CDLL(found[0] if found else _NAME)
     except OSError as error:

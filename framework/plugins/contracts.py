@@ -123,7 +123,7 @@ class FileSet(Protocol):
 
     def __len__(self) -> int: ...
 
-    def places(
+    def positions(
         self, key: str, number_of: Callable[[str], int | None]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the positions of the files whose names `number_of` knows, and their numbers.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class RunningLookup:
     """A lookup that uses a cache, as its driver noted it `seconds_since_report`.
 
-    The other fields mean what those of `standing.LookupStatus` do.
+    The other fields mean what those of `status.LookupStatus` do.
     """
 
     seconds_since_report: float

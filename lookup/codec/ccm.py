@@ -67,8 +67,8 @@ class RowCcm:
         order = np.lexsort((rows.lengths, long)) if long.any() else _by_length(rows.lengths)
         short = len(order) - int(np.count_nonzero(long))
         lengths = rows.lengths[order]
-        places = offsets_of(lengths)
-        made = np.empty(int(places[-1]), np.uint64)
+        offsets = offsets_of(lengths)
+        made = np.empty(int(offsets[-1]), np.uint64)
         tags = np.empty((len(rows), 2), np.uint64)
         encryptor = self._cipher.encryptor()
         first = 0
@@ -86,15 +86,15 @@ class RowCcm:
             if kept is None:
                 width = int(lengths[first])
                 other[:, width:] = 0
-                made[places[first] : places[end]].reshape(end - first, width)[:] = other[:, :width]
+                made[offsets[first] : offsets[end]].reshape(end - first, width)[:] = other[:, :width]
             else:
                 other[~kept] = 0
-                made[places[first] : places[end]] = other[kept]
+                made[offsets[first] : offsets[end]] = other[kept]
             keys = _matrix(associated, chosen)[0]
             tags[chosen] = chunk.tags(keys, associated.lengths[chosen], words if sealing else other)
             first = end
         starts = np.empty(len(order), np.int64)
-        starts[order] = places[:-1]
+        starts[order] = offsets[:-1]
         return Scattered(made, starts, rows.lengths), tags
 
 

@@ -45,7 +45,7 @@ class ByIndex:
         answers = self._answers(predicate, files.index_manifest, files.read_schema_id)
         mask = np.ones(len(files), np.bool_)
         for segment, places in answers.found():
-            at, numbers = files.places(segment.name, segment.files.numbers.get)
+            at, numbers = files.positions(segment.name, segment.files.numbers.get)
             mask[at] &= segment.files.having(places)[numbers]
         self.note = answers.note
         return None if mask.all() else mask

@@ -112,9 +112,12 @@ def _fields(schema: TableSchema, group_by: list[str], answer: AggregateAnswer) -
     types: list[tuple[str, DataType]] = [(name, schema.field(name).type) for name in group_by]
     for each in answer.push_down.accepted:
         column = None if each.function is Function.COUNT or each.field is None else each.field[0]
-        kind = BIGINT if column is None else schema.field(column).type
-        types.append((str(each), kind))
-    return [DataField(number, name, kind.with_nullable(True)) for number, (name, kind) in enumerate(types)]
+        data_type = BIGINT if column is None else schema.field(column).type
+        types.append((str(each), data_type))
+    return [
+        DataField(number, name, data_type.with_nullable(True))
+        for number, (name, data_type) in enumerate(types)
+    ]
 
 
 OPERATIONS = {"scan.aggregates": aggregates}

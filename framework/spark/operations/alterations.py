@@ -61,9 +61,9 @@ def _add(change: Mapping[str, Any]) -> AddColumn:
             f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT: existing rows get null; "
             "use ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for new rows"
         )
-    kind: DataType = from_spark_type(change["type"])
-    kind = kind.with_nullable(change["nullable"])
-    return AddColumn(_path(change), kind, change["comment"], _position(change["position"]))
+    data_type: DataType = from_spark_type(change["type"])
+    data_type = data_type.with_nullable(change["nullable"])
+    return AddColumn(_path(change), data_type, change["comment"], _position(change["position"]))
 
 
 def _position(position: Mapping[str, Any] | None) -> Position | None:

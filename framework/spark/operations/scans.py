@@ -128,7 +128,7 @@ def _split_sizes(sizes: Mapping[str, int | None]) -> SplitSizes:
     }
 
 
-def _suits_driver(planned: ScanPlan, max_size: int | None) -> bool:
+def _fits_on_driver(planned: ScanPlan, max_size: int | None) -> bool:
     """Tell whether so little is left to read that the driver need not leave it to a task."""
     from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 
@@ -323,7 +323,7 @@ def _reply(
         "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},
         "splits": [split_message(context, table, planned.schema, split) for split in planned.splits],
         "split_sizes": _split_sizes(sizes),
-        "on_driver": _suits_driver(planned, sizes["source.split.driver-max-size"]),
+        "on_driver": _fits_on_driver(planned, sizes["source.split.driver-max-size"]),
         "bucketing": _bucketing(planned),
         "columns": _estimates(planned, request["columns"]) if request["estimates"] else None,
         "metrics": {},

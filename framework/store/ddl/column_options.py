@@ -47,15 +47,15 @@ def _orc_path(fields: Sequence[DataField], path: Names) -> Names:
     """Return a path as ORC spells it: the parts of arrays and maps have other names there."""
     found: list[str] = []
     inside: Sequence[DataField] = fields
-    kind = None
+    data_type = None
     for name in path:
-        if kind is None or kind.kind is Kind.ROW:
+        if data_type is None or data_type.kind is Kind.ROW:
             found.append(name)
-            kind = next(field.type for field in inside if field.name == name)
+            data_type = next(field.type for field in inside if field.name == name)
         else:
             found.append(_INSIDE[name])
-            kind = {ELEMENT: kind.element, KEY: kind.key, VALUE: kind.value}[name]
-        inside = kind.fields if kind is not None else ()
+            data_type = {ELEMENT: data_type.element, KEY: data_type.key, VALUE: data_type.value}[name]
+        inside = data_type.fields if data_type is not None else ()
     return tuple(found)
 
 

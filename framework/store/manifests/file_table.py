@@ -29,7 +29,7 @@ SchemaOf = Callable[[int], TableSchema]
 # Up to so many different numbers one flag each is faster than sorting.
 _MOST_FLAGS = 2**22
 # So many answers about names are kept.
-_MOST_PLACES = 256
+_MOST_POSITIONS = 256
 
 
 class FileTable:
@@ -51,7 +51,7 @@ class FileTable:
         self._parts = parts
         # Parts that were made one of another keep what they know of columns.
         self._bounds: dict[tuple[Any, ...], ColumnBounds] = {}
-        self._places: dict[str, tuple[Numbers, Numbers]] = {}
+        self._positions: dict[str, tuple[Numbers, Numbers]] = {}
         numbers: dict[tuple[Any, ...], int] = {}
         if parts:
             columns = [part._renumbered(numbers) for part in parts]
@@ -148,8 +148,8 @@ class FileTable:
         chosen = np.flatnonzero(mask)
         if not len(chosen):
             return mask
-        places = _codes(self.partition[chosen], self.bucket[chosen], self.total_buckets[chosen])
-        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
+        buckets = _codes(self.partition[chosen], self.bucket[chosen], self.total_buckets[chosen])
+        _, first, inverse = np.unique(buckets, return_index=True, return_inverse=True)
         accepted = np.fromiter((keeps(self.entries[chosen[at]]) for at in first), np.bool_, len(first))
         narrowed = np.zeros_like(mask)
         narrowed[chosen] = accepted[inverse.reshape(-1)]
@@ -184,27 +184,27 @@ class FileTable:
             self._bounds[wanted] = found
         return found
 
-    def places(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
-        """Return the places of the files to whose names `number_of` gives a number, and the numbers.
+    def positions(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
+        """Return the positions of the files to whose names `number_of` gives a number, and the numbers.
 
         The answer is kept under `key` with the manifests, of which a new snapshot has most from the one
         before.
         """
-        found = self._places.get(key)
+        found = self._positions.get(key)
         if found is None:
-            found = self._found_places(key, number_of)
-            if len(self._places) >= _MOST_PLACES:
-                self._places.clear()
-            self._places[key] = found
+            found = self._found_positions(key, number_of)
+            if len(self._positions) >= _MOST_POSITIONS:
+                self._positions.clear()
+            self._positions[key] = found
         return found
 
-    def _found_places(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
+    def _found_positions(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
         if not self._parts:
             numbers = (number_of(entry.file.file_name) for entry in self.entries)
             all_numbers = np.fromiter((-1 if each is None else each for each in numbers), np.int64, len(self))
-            places = np.flatnonzero(all_numbers >= 0)
-            return places, all_numbers[places]
-        found = [part.places(key, number_of) for part in self._parts]
+            positions = np.flatnonzero(all_numbers >= 0)
+            return positions, all_numbers[positions]
+        found = [part.positions(key, number_of) for part in self._parts]
         starts = np.cumsum([0, *map(len, self._parts)])[:-1]
         joined = [each[0] + start for each, start in zip(found, starts, strict=True)]
         return np.concatenate(joined), np.concatenate([each[1] for each in found])

@@ -52,6 +52,6 @@ class SnapshotFiles:
     def __len__(self) -> int:
         return len(self.files)
 
-    def places(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
-        """Return the places of files by name, and their numbers."""
-        return self.files.places(key, number_of)
+    def positions(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
+        """Return the positions of files by name, and their numbers."""
+        return self.files.positions(key, number_of)

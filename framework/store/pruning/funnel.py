@@ -330,8 +330,8 @@ class ByOrder(_LimitStep):
     def _first(self, kept: KeptFiles, first: SortKey) -> Buckets | None:
         question, name = self._question, first.field[0]
         loose = question.is_composed if name not in question.schema.primary_keys else _never
-        places = positions_of(kept.files.entries, kept.buckets)
-        extents = extents_of(kept.buckets, self._bounds(kept.files, name), places, loose)
+        positions = positions_of(kept.files.entries, kept.buckets)
+        extents = extents_of(kept.buckets, self._bounds(kept.files, name), positions, loose)
         return first_of_order(
             kept.buckets, extents, self._limit, descending=first.descending, nulls_first=first.nulls_first
         )

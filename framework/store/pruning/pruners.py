@@ -217,12 +217,12 @@ class KeyStatistics(Mapping[FieldPath, ColumnStatistics]):
         keys = self._schema.trimmed_primary_keys
         if len(path) != 1 or path[0] not in keys:
             raise KeyError(path)
-        position, kind = keys.index(path[0]), self._schema.field(path[0]).type
+        position, data_type = keys.index(path[0]), self._schema.field(path[0]).type
         file = self._file
         if position == 0 and file.min_key and file.max_key:
-            low, high = (pa.scalar(key[0], to_arrow(kind)) for key in (file.min_key, file.max_key))
+            low, high = (pa.scalar(key[0], to_arrow(data_type)) for key in (file.min_key, file.max_key))
             return ColumnStatistics(low, high, 0)
-        return column_statistics(file.key_stats, position, kind)
+        return column_statistics(file.key_stats, position, data_type)
 
     def __iter__(self) -> Iterator[FieldPath]:
         return iter((name,) for name in self._schema.trimmed_primary_keys)

@@ -137,8 +137,8 @@ def truncate_max(value: Any, length: int) -> Any:
 class FileStatistics:
     """Collects the statistics of a file's columns, each under the column's name."""
 
-    def __init__(self, kinds: Mapping[str, DataType], modes: Mapping[str, StatsMode]) -> None:
-        self._collectors = {name: ColumnCollector(kinds[name], mode) for name, mode in modes.items()}
+    def __init__(self, types: Mapping[str, DataType], modes: Mapping[str, StatsMode]) -> None:
+        self._collectors = {name: ColumnCollector(types[name], mode) for name, mode in modes.items()}
 
     def add(self, table: pa.Table) -> None:
         """Take in rows; InputError for days and times that have no Python value."""

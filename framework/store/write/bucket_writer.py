@@ -200,13 +200,13 @@ class _OneFile:
         self._keys = (
             [KEY_PREFIX + key for key in schema.trimmed_primary_keys] if schema.has_primary_key else []
         )
-        kinds = {field.name: field.type for field in schema.fields}
+        types = {field.name: field.type for field in schema.fields}
         modes = stats_modes(schema)
-        self._values = FileStatistics(kinds, modes)
+        self._values = FileStatistics(types, modes)
         # A key is never encrypted, and its bounds serve every lookup by key.
         kept = StatsMode.parse("full")
         self._key_values = FileStatistics(
-            kinds, {key: modes.get(key, kept) for key in schema.trimmed_primary_keys} if self._keys else {}
+            types, {key: modes.get(key, kept) for key in schema.trimmed_primary_keys} if self._keys else {}
         )
         self._collections = collections_of(table) if collects else None
         self.collected: dict[str, bytes] = {}
