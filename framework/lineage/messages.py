@@ -25,7 +25,10 @@ class DatasetJson(TypedDict):
 
 
 class RunJson(TypedDict):
-    """One execution of a statement, or `count` batches of a stream; times are milliseconds since 1970."""
+    """One execution of a statement, or `count` batches of a stream; times are milliseconds since 1970.
+
+    Rows and bytes are null where Spark's metrics and the commits do not say them.
+    """
 
     started: int
     ended: int
@@ -36,6 +39,10 @@ class RunJson(TypedDict):
     literals: str | None
     error: str | None
     stream: str | None
+    rows_read: int | None
+    bytes_read: int | None
+    rows_written: int | None
+    bytes_written: int | None
     commits: list[DatasetJson]
 
 

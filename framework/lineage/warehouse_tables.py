@@ -125,6 +125,7 @@ def _run(process: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Any, ...]:
         *(run.get("how") or None, who.get("user") or None, where.get("application"), where.get("host")),
         *(which.get("spark"), which.get("lockgate"), why.get("job"), why.get("reason"), why.get("stream")),
         *(json.dumps(run.get("reads", {})), run.get("written"), run.get("rows"), run.get("bytes")),
+        *(run.get("rows_read"), run.get("bytes_read")),
     )
 
 
@@ -175,7 +176,7 @@ TABLES: Mapping[str, WarehouseTable] = {
             dry_run BOOLEAN NOT NULL, error STRING, how STRING, who STRING, application STRING,
             host STRING, spark STRING, lockgate STRING, job STRING, reason STRING, stream STRING,
             snapshots_read STRING NOT NULL, snapshot_written BIGINT, rows_written BIGINT,
-            bytes_written BIGINT"""
+            bytes_written BIGINT, rows_read BIGINT, bytes_read BIGINT"""
         ),
         _runs,
     ),

@@ -111,7 +111,7 @@ class _Data:
 
 
 def _questions(process: Mapping[str, Any]) -> dict[str, str]:
-    """Return what, when, where, who, how, which and why of a process, and the count of its runs."""
+    """Return what, when, where, who, how, which, why and how much of a process, and the count of its runs."""
     run = process["run"] or {}
     last = datetime.fromtimestamp((process["last"] or 0) / 1000, UTC)
     found = {
@@ -122,11 +122,20 @@ def _questions(process: Mapping[str, Any]) -> dict[str, str]:
         "how": run.get("how", ""),
         "which": _text({**run.get("which", {}), "written snapshot": run.get("written")}),
         "why": _text(run.get("why")),
+        "how much": _text({name: run.get(key) for name, key in _AMOUNTS.items()}),
         "runs": str(process["count"]),
         "failed": str(process["failed"] or ""),
         "not looked into": ", ".join(process["opaque"] or ()),
     }
     return {key: value for key, value in found.items() if value}
+
+
+_AMOUNTS = {
+    "rows read": "rows_read",
+    "bytes read": "bytes_read",
+    "rows written": "rows",
+    "bytes written": "bytes",
+}
 
 
 def _text(values: Mapping[str, Any] | None) -> str:

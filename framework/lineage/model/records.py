@@ -111,7 +111,8 @@ class Run:
 
     Times are milliseconds since the epoch. `reads` maps the number of an input to the snapshot that was read,
     `written` is the snapshot that the run made, `first_written` the one that the first of several made.
-    `rows` and `bytes` were written. `where`, `who`, `which` and `why` hold texts by name.
+    `rows` and `bytes` were written, `rows_read` and `bytes_read` read; None is unknown. `where`, `who`,
+    `which` and `why` hold texts by name.
     """
 
     started: int
@@ -125,6 +126,8 @@ class Run:
     first_written: int | None = None
     rows: int | None = None
     bytes: int | None = None
+    rows_read: int | None = None
+    bytes_read: int | None = None
     error: str | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     who: Mapping[str, str] = field(default_factory=dict)
@@ -163,6 +166,8 @@ def folded(one: Run, other: Run) -> Run:
         "failed": one.failed + other.failed,
         "rows": _added(one.rows, other.rows),
         "bytes": _added(one.bytes, other.bytes),
+        "rows_read": _added(one.rows_read, other.rows_read),
+        "bytes_read": _added(one.bytes_read, other.bytes_read),
         "first_written": first.first_written if first.first_written is not None else first.written,
         "written": last.written if last.written is not None else first.written,
         "error": last.error or first.error,

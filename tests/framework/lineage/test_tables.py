@@ -24,7 +24,18 @@ COPY = Shape(
     rows=((0, "id", int(EdgeKind.FILTER)),),
 )
 OUT = Shape("EXPORT", Dataset("file:/out", "file"), (Dataset.table("hr", "copy"),), (("n", 0, "name", 2),))
-RUN = Run(1000, 2000, how="INSERT ?", who={"user": "ann"}, why={"reason": "audit"}, written=4, reads={0: 7})
+RUN = Run(
+    1000,
+    2000,
+    how="INSERT ?",
+    who={"user": "ann"},
+    why={"reason": "audit"},
+    written=4,
+    reads={0: 7},
+    rows=5,
+    bytes=90,
+    rows_read=8,
+)
 
 
 @pytest.fixture
@@ -60,6 +71,8 @@ def test_edges_processes_and_runs_are_tables(catalog: Catalog) -> None:
     assert (run["who"], run["reason"], run["snapshots_read"], run["snapshot_written"]) == (
         *("ann", "audit", '{"0": 7}', 4),
     )
+    amounts = ("rows_read", "bytes_read", "rows_written", "bytes_written")
+    assert [run[name] for name in amounts] == [8, None, 5, 90]
     assert run["ended"].isoformat() == "1970-01-01T00:00:02+00:00"
     assert run["process_guid"] in {each["guid"] for each in processes}
 

@@ -149,7 +149,8 @@ final class WriteJob {
       request.put("base_commit_id", table.snapshotCommit());
       request.set("replaced", rewritten.get().fileNames());
     }
-    Committed.note(table.request(), Bridge.ask("write.commit", request));
+    JsonNode answer = Bridge.ask("write.commit", request);
+    Committed.note(table.request(), answer, request.get("messages"));
   }
 
   void abort(Long epoch, WriterCommitMessage[] messages) {

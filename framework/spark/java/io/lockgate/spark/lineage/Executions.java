@@ -81,7 +81,8 @@ final class Executions {
   // --- statements ---
 
   private void record(Execution execution, List<Execution> nested, List<LogicalPlan> origins) {
-    ObjectNode run = run(execution, nested);
+    List<ObjectNode> commits = commits(execution, nested);
+    ObjectNode run = run(execution, commits);
     LogicalPlan analysed = analysed(execution);
     if (analysed == null) {
       recorder.accept(session(execution), Lines.failed().set("run", run));
@@ -97,10 +98,14 @@ final class Executions {
     if (execution.isCheckpoint()) {
       remember(analysed);
     }
-    for (Statement statement : statements(execution, analysed)) {
+    List<Statement> statements = statements(execution, analysed);
+    for (Statement statement : statements) {
       boolean isNoted = writes(statement) || isWanted(execution);
       if (isNoted && !findsItsTable(analysed, execution, nested)) {
         ObjectNode line = Lines.of(statement, plans);
+        if (statements.size() == 1) {
+          Amounts.put(run, execution, nested, commits);
+        }
         line.set("run", run.deepCopy());
         recorder.accept(session(execution), line);
       }
@@ -156,7 +161,14 @@ final class Executions {
     return execution.plans().sparkSession();
   }
 
-  private static ObjectNode run(Execution execution, List<Execution> nested) {
+  /** Commits of an execution and of those inside of it. */
+  private static List<ObjectNode> commits(Execution execution, List<Execution> nested) {
+    List<ObjectNode> found = new ArrayList<>(execution.commits());
+    nested.forEach(inner -> found.addAll(inner.commits()));
+    return found;
+  }
+
+  private static ObjectNode run(Execution execution, List<ObjectNode> committed) {
     ObjectNode run =
         Bridge.object()
             .put("started", execution.started())
@@ -168,14 +180,10 @@ final class Executions {
             .put("error", execution.error())
             .putNull("stream")
             .put("count", 1);
+    Amounts.unknown(run);
     ArrayNode commits = run.putArray("commits");
-    for (ObjectNode each : execution.commits()) {
+    for (ObjectNode each : committed) {
       commits.addObject().setAll(commit(each));
-    }
-    for (Execution inner : nested) {
-      for (ObjectNode each : inner.commits()) {
-        commits.addObject().setAll(commit(each));
-      }
     }
     return run;
   }
@@ -208,7 +216,10 @@ final class Executions {
       }
     }
     List<Execution> own = nested.stream().filter(Execution::isBatch).toList();
-    add(stream, run(execution, own), plans);
+    List<ObjectNode> commits = commits(execution, own);
+    ObjectNode run = run(execution, commits);
+    Amounts.put(run, execution, own, commits);
+    add(stream, run, plans);
   }
 
   private static LogicalPlan query(LogicalPlan plan) {
@@ -226,6 +237,7 @@ final class Executions {
       if (!before.isEmpty()) {
         commits.insert(0, before.get(0));
       }
+      Amounts.add(run, stream.run);
       if (!stream.run.get("error").isNull()) {
         run.set("error", stream.run.get("error"));
       }

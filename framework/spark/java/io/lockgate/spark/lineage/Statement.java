@@ -255,7 +255,7 @@ record Statement(
       return renamed(rename, table);
     }
     if (plan instanceof LoadDataCommand load) {
-      return Loads.of(load);
+      return Writings.load(load);
     }
     if (plan instanceof DeleteFromTable delete) {
       return without("DELETE", Datasets.target(delete.table()));

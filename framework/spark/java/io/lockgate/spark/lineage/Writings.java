@@ -2,17 +2,26 @@ package io.lockgate.spark.lineage;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
+import org.apache.spark.sql.execution.command.LoadDataCommand;
+import org.apache.spark.sql.types.StructField;
+import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Commands that write rows and are not known by their class, such as Hive's: what they say of
- * themselves tells where the rows go.
+ * themselves tells where the rows go. And LOAD DATA, which moves whole files.
  */
 final class Writings {
   private Writings() {}
@@ -75,5 +84,31 @@ final class Writings {
       return "CREATE_TABLE_AS_SELECT";
     }
     return arguments.contains(true) ? "INSERT_OVERWRITE" : "INSERT";
+  }
+
+  /** LOAD DATA: files become a part of a table as they are, column for column. */
+  static Statement load(LoadDataCommand load) {
+    return new Statement(
+        "LOAD",
+        Datasets.named(load.table()),
+        null,
+        columnsOf(load.table()),
+        false,
+        Datasets.path(load.path()));
+  }
+
+  /** The columns of the table; none if it is gone by now. */
+  private static List<String> columnsOf(TableIdentifier table) {
+    Option<SparkSession> session = SparkSession.getActiveSession();
+    if (session.isEmpty()) {
+      return List.of();
+    }
+    SessionCatalog catalog = session.get().sessionState().catalog();
+    try {
+      StructField[] fields = catalog.getTableMetadata(table).schema().fields();
+      return Arrays.stream(fields).map(StructField::name).toList();
+    } catch (NoSuchNamespaceException | NoSuchTableException gone) {
+      return List.of();
+    }
   }
 }

@@ -27,16 +27,35 @@ public final class Committed {
    * {@code answer} has no snapshot if there was nothing to commit.
    */
   public static void note(ObjectNode table, JsonNode answer) {
+    note(table, answer, null);
+  }
+
+  /** Notes it with the rows and bytes of the files that were written for it. */
+  public static void note(ObjectNode table, JsonNode answer, JsonNode messages) {
     String id = SparkSession.active().sparkContext().getLocalProperty("spark.sql.execution.id");
     JsonNode snapshot = answer.get("snapshot_id");
     if (id == null || snapshot.isNull()) {
       return;
+    }
+    if (messages != null) {
+      table.put("rows", sum(messages, "rows")).put("bytes", sum(messages, "size"));
     }
     synchronized (BY_EXECUTION) {
       BY_EXECUTION
           .computeIfAbsent(Long.parseLong(id), key -> new ArrayList<>())
           .add(table.put("snapshot_id", snapshot.asLong()));
     }
+  }
+
+  private static long sum(JsonNode messages, String field) {
+    long total = 0;
+    for (JsonNode message : messages) {
+      // Others mark rows of files that are there.
+      if (message.has("file")) {
+        total += message.get("file").get(field).asLong();
+      }
+    }
+    return total;
   }
 
   /** Takes what an execution has committed. */
