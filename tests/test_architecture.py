@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from floors_picture import PICTURE, draw
-from house import FLOORS, ROOMS, ROOT
+import re
 
+import pytest
+from floors_picture import PICTURE, draw
+from house import FLOORS, ROOMS, ROOT, part_of
+
+CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
+# Their rooms are modules.
+ROOMS_OF_MODULES = {"framework.options", "cli"}
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
@@ -12,8 +18,26 @@ def test_the_picture_is_what_the_imports_say() -> None:
     assert PICTURE.read_text() == draw(), "run: ./dev docs"
 
 
-def test_the_page_names_every_part_and_room() -> None:
+def test_the_page_names_every_part() -> None:
     parts = {part.removeprefix("framework.") for floor in FLOORS for part in floor} - {"", "version"}
     assert {part for part in parts if f"`{part}" not in PAGE} == set()
-    for part in ("framework.orc", "framework.store", "lookup"):
-        assert {room for room in ROOMS[part] if f"`{room}/`" not in PAGE} == set(), part
+
+
+@pytest.mark.parametrize("part", sorted(ROOMS))
+def test_the_row_of_a_part_names_its_rooms(part: str) -> None:
+    rooms = {path.parent.name for path in ROOT.joinpath(*part.split(".")).glob("*/__init__.py")}
+    assert rooms or part in ROOMS_OF_MODULES
+    name = part_of(f"lockgate.{part}").removeprefix("framework.")
+    row = next(holds for names, holds in rows("part") if f"`{name}`" in names)
+    assert {room for room in rooms if f"`{room}/`" not in row} == set()
+
+
+def test_the_page_names_every_package_of_the_connector() -> None:
+    named = [package for names, _ in rows("package") for package in re.findall(r"`(\w+)`", names)]
+    assert sorted(named) == sorted(path.name for path in CONNECTOR.iterdir() if path.is_dir())
+
+
+def rows(first: str) -> list[list[str]]:
+    """Return the cells of the table whose first column has this head."""
+    table = PAGE.split(f"\n| {first} |")[1].split("\n\n")[0]
+    return [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]

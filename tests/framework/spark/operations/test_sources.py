@@ -98,7 +98,7 @@ class FirstFilterOnly:
     def _count(self, field: FieldPath | None) -> int:
         assert isinstance(self.table, Table)
         rows = self.table.read(plan_scan(self.table, replace(self.request, columns=None)))
-        return rows.num_rows - (rows[field[0]].null_count if field else 0)
+        return int(rows.num_rows - (rows[field[0]].null_count if field else 0))
 
     def aggregates(self) -> AggregateAnswer:
         assert self.answer is not None
