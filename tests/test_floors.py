@@ -185,5 +185,18 @@ def test_a_folder_holds_few_files() -> None:
     assert not crowded, "divide these folders by what their files are about: at most 16 sources each"
 
 
+MIRRORED = ("framework", "lookup", "procedures", "pushdown")
+
+
+def test_tests_mirror_folders() -> None:
+    """A reader finds the tests of a room in the folder of its name."""
+    tests = [path for part in MIRRORED for path in (ROOT / "tests" / part).rglob("test_*.py")]
+    counts = Counter(path.parent.relative_to(ROOT / "tests") for path in tests)
+    absent = {str(folder) for folder in counts if not (ROOT / folder).is_dir()}
+    assert not absent, "name these folders as those of the sources are named"
+    crowded = {str(folder): count for folder, count in counts.items() if count > 24}
+    assert not crowded, "move tests into folders of their rooms: at most 24 each"
+
+
 def line_count(path: Path) -> int:
     return len(path.read_text().splitlines())

@@ -34,7 +34,7 @@ WRITERS = [
     "framework/store/write/test_write.py",
     "integration/test_stream.py",
     "integration/test_write.py",
-    "procedures/test_compact.py",
+    "procedures/builtin/compact/test_compact.py",
 ]
 # Some tests damage their table, or give it a feature that is not supported, so not all can be read.
 LEAST_TABLES = 60

@@ -25,7 +25,7 @@ from lockgate.framework.lineage.export.openlineage_names import file_name, path_
 from lockgate.framework.lineage.warehouse import address_of, lineage_of
 from lockgate.framework.store import Catalog
 
-SCHEMAS = Path(__file__).parents[2] / "fixtures" / "openlineage"
+SCHEMAS = Path(__file__).parents[3] / "fixtures" / "openlineage"
 CONTENTS = {path.stem: json.loads(path.read_text()) for path in sorted(SCHEMAS.glob("*.json"))}
 REGISTRY: Registry[Any] = Registry().with_resources(
     (each["$id"], Resource.from_contents(each)) for each in CONTENTS.values()

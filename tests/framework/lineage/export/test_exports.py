@@ -271,5 +271,5 @@ def test_procedures_without_spark(catalog: Catalog, lineage: WarehouseLineage) -
 def test_procedures_are_documented() -> None:
     from lockgate.framework.lineage.procedures import PROCEDURES
 
-    text = (Path(__file__).parents[3] / "docs" / "lineage.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "lineage.md").read_text()
     assert all(f"CALL lake.sys.{each.name}(" in text for each in PROCEDURES)

@@ -15,7 +15,7 @@ from lockgate.framework.lineage.export import atlas
 from lockgate.framework.lineage.warehouse import address_of, lineage_of
 from lockgate.framework.store import Catalog
 
-GIVEN = json.loads((Path(__file__).parents[2] / "fixtures" / "atlas_types.json").read_text())
+GIVEN = json.loads((Path(__file__).parents[3] / "fixtures" / "atlas_types.json").read_text())
 OWN = {each["name"]: each for each in atlas.ATLAS_TYPES["entityDefs"]}
 A, B = Dataset.table("hr", "a"), Dataset.table("h`r", "b.c", table_id="7")
 SHAPES = [

@@ -296,5 +296,5 @@ def test_no_string_is_shown(before: str, secret: str) -> None:
 
 
 def test_the_connector_numbers_kinds_alike() -> None:
-    vectors = json.loads((Path(__file__).parents[2] / "fixtures" / "lineage_kinds.json").read_text())
+    vectors = json.loads((Path(__file__).parents[3] / "fixtures" / "lineage_kinds.json").read_text())
     assert vectors == {kind.name: int(kind) for kind in EdgeKind}
