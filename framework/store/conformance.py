@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
+from lockgate.framework.access import (
+    ALLOWED,
+    AccessRequest,
+    Action,
+    Caller,
+    Decision,
+    Principal,
+    SqlDecision,
+)
 from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.table import Table
 from lockgate.framework.types import DataType, to_arrow
-from lockgate.pushdown import Comparison, Predicate, Step, describe, to_arrow_expression
+from lockgate.pushdown import AlwaysTrue, Comparison, Predicate, Step, describe, to_arrow_expression
 
 
 class PrunerConformance:
@@ -141,12 +149,22 @@ class IndexKindConformance:
 class AuthorizerConformance:
     """Tests for authorizers: they repeat their answers, and a refusal names the grants to apply for.
 
-    Implement `authorize` and `requests`.
+    Implement `authorize` and `requests`, and `authorize_sql` if the plugin has `lockgate_authorize_sql`.
     """
 
     def authorize(self, request: AccessRequest) -> Decision | None:
         """Answer as the plugin's `lockgate_authorize` does."""
         raise NotImplementedError
+
+    def authorize_sql(
+        self, request: AccessRequest, types: Mapping[str, str], records: bool
+    ) -> SqlDecision | None:
+        """Answer as the plugin's `lockgate_authorize_sql` does; without one, its tests ask nothing."""
+        raise NotImplementedError
+
+    def types(self, request: AccessRequest) -> Mapping[str, str]:
+        """Return Spark's types of the columns of a request, by default STRING."""
+        return dict.fromkeys(request.columns or (), "string")
 
     def requests(self) -> Sequence[AccessRequest]:
         """Return requests of several kinds, one of which is denied or restricted."""
@@ -172,6 +190,37 @@ class AuthorizerConformance:
                 for column in sorted(request.columns):
                     alone = self.authorize(replace(request, columns=frozenset({column})))
                     assert alone is None or alone.allowed, f"{request}, but column {column} alone is denied"
+
+    def test_it_answers_decisions_in_sql(self) -> None:
+        """Each answer about a query is a SqlDecision or None, the same when repeated and for a preview."""
+        for request in self._queries():
+            answer = self.authorize_sql(request, self.types(request), records=True)
+            assert answer is None or isinstance(answer, SqlDecision), request
+            for records in (True, False):
+                again = self.authorize_sql(request, self.types(request), records=records)
+                assert again == answer, f"{request} is answered in two ways"
+
+    def test_queries_of_spark_see_no_more_than_python_does(self) -> None:
+        """What the answer in SQL leaves open, `authorize` allows, with no other rows or values hidden."""
+        for request in self._queries():
+            answer = self.authorize_sql(request, self.types(request), records=False) or SqlDecision()
+            left = (request.columns or frozenset()) - set(answer.denied)
+            if answer.apply_for or not left:
+                continue
+            decision = self.authorize(replace(request, columns=left)) or ALLOWED
+            assert decision.allowed, f"{request} is refused in Python, but not in SQL"
+            unmasked = set(decision.masked(left)) - set(answer.masks)
+            assert not unmasked, f"{request}: {sorted(unmasked)} has a mask in Python, but none in SQL"
+            hides = not isinstance(decision.row_filter, AlwaysTrue)
+            assert not hides or answer.row_filter, f"{request} has hidden rows in Python, but none in SQL"
+
+    def _queries(self) -> list[AccessRequest]:
+        """Return the requests that Spark may ask in SQL; none if the plugin does not answer in it."""
+        if type(self).authorize_sql is AuthorizerConformance.authorize_sql:
+            return []
+        found = [each for each in self.requests() if each.action is Action.SELECT and each.columns]
+        assert found, "give a request to SELECT columns, which authorize_sql can answer"
+        return found
 
 
 class PrincipalConformance:
