@@ -158,5 +158,5 @@ def _decode(path: str, keys: KeyProvider, deadline: float) -> int:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
