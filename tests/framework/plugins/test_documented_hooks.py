@@ -7,9 +7,9 @@ import logging
 import re
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,22 @@ import pytest
 
 from lockgate.cli.main import main
 from lockgate.errors import AccessDeniedError, InputError, OptionError
-from lockgate.framework.access import AccessRequest, Action, Caller, Principal, Target
+from lockgate.framework.access import (
+    AccessRequest,
+    Action,
+    Caller,
+    Decision,
+    Principal,
+    SqlDecision,
+    Target,
+)
 from lockgate.framework.keys import create_key_file, provider_from
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.types import STRING
+from lockgate.plugins import AuthorizerConformance
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import Comparison, Op, col
 
@@ -40,6 +49,7 @@ class World:
     caplog: pytest.LogCaptureFixture
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
+    example: Any = None
 
     @property
     def catalog(self) -> Catalog:
@@ -101,6 +111,7 @@ def of(hook: str) -> Callable[[Callable[[World], None]], Callable[[World], None]
 @pytest.mark.parametrize("hook", SECTIONS)
 def test_the_example_does_what_the_page_says(hook: str, world: World, example: types.ModuleType) -> None:
     assert hook in CHECKS, f"write a check of the example of {hook} in {Path(__file__).name}"
+    world.example = example
     CHECKS[hook](world)
 
 
@@ -183,6 +194,20 @@ def an_authorizer_answers_in_sql(world: World) -> None:
     assert world.people.read(columns=["name", "ssn"]).to_pylist() == [{"name": "Ada", "ssn": None}]
     with pytest.raises(AccessDeniedError, match="role hr"):
         world.people.read(columns=["salary"])
+
+    class Suite(AuthorizerConformance):
+        def authorize(self, request: AccessRequest) -> Decision | None:
+            return cast("Decision | None", world.example.lockgate_authorize(request))
+
+        def authorize_sql(self, request: AccessRequest, types: Any, records: bool) -> SqlDecision | None:
+            return cast("SqlDecision | None", world.example.lockgate_authorize_sql(request, types))
+
+        def requests(self) -> list[AccessRequest]:
+            return [replace(asked, columns=frozenset(["name", *more])) for more in ([], ["ssn"], ["salary"])]
+
+    for name in dir(Suite):
+        if name.startswith("test_"):
+            getattr(Suite(), name)()
 
 
 @of("lockgate_options")
