@@ -35,6 +35,10 @@ def secrets_of(catalog: Catalog) -> dict[str, dict[str, str]]:
 
 
 def keys_in(table: Table) -> dict[str, str]:
-    """Return the key of each encrypted column, in lower case, of a table."""
+    """Return the key of each encrypted column, in lower case, of a table.
+
+    A column that is not encrypted but has a dot in its name, as a member of an encrypted one, has the key "".
+    """
     entries = parse_encrypt(table.schema.options.get("orc.encrypt", ""))
-    return {path.lower(): key for path, key in entries.items()}
+    plain = {name.lower(): "" for name in table.schema.field_names if "." in name}
+    return {**plain, **{path.lower(): key for path, key in entries.items()}}

@@ -14,7 +14,7 @@ from lockgate.framework.lineage.questions.vertices import Vertex, vertices
 
 Secrets = Mapping[str, Mapping[str, str]]
 """The key of each encrypted column, by the name of its table (as the lineage has it) and its own, in lower
-case."""
+case; "" for a column that is none, though its name looks like that of a member of one."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,10 @@ def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = 
 
     Results of queries, which nothing keeps, and dropped tables are left out.
     """
-    keys = sorted({each for columns in secrets.values() for each in columns.values()} & _wanted(secrets, key))
-    return [copy for each in keys for copy in _of_key(database, secrets, each)]
+    keys = {each for columns in secrets.values() for each in columns.values() if each}
+    return [
+        copy for each in sorted(keys & _wanted(secrets, key)) for copy in _of_key(database, secrets, each)
+    ]
 
 
 def _wanted(secrets: Secrets, key: str | None) -> set[str]:
@@ -85,7 +87,7 @@ def key_of(columns: Mapping[str, str], column: str) -> str | None:
     wanted = column.lower()
     while wanted:
         if wanted in columns:
-            return columns[wanted]
+            return columns[wanted] or None
         wanted = wanted.rpartition(".")[0]
-    inside = {key for name, key in columns.items() if name.startswith(f"{column.lower()}.")}
+    inside = {key for name, key in columns.items() if key and name.startswith(f"{column.lower()}.")}
     return inside.pop() if len(inside) == 1 else None

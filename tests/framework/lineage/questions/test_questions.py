@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from effort import examples
 from hypothesis import given, settings
@@ -21,12 +22,15 @@ from lockgate.framework.lineage.model.kinds import DIRECT, EVERY, PLAIN, kind_na
 from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.questions.impact import readers
+from lockgate.framework.lineage.questions.secrets import keys_in
 from lockgate.framework.lineage.questions.sensitivity import plaintext
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import find, vertices
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
 from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.store import Catalog
+from lockgate.framework.store.schema.schema import Schema
 
 IS, T, A = int(EdgeKind.IDENTITY), int(EdgeKind.TRANSFORMATION), int(EdgeKind.AGGREGATION)
 Built = Callable[..., sqlite3.Connection]
@@ -219,6 +223,20 @@ def test_members_of_structs(built: Built) -> None:
     assert ends(database, "hr.people.addr.zip", "forward") == {"hr.zips.zip", "hr.whole.a"}
     places = plaintext(database, {"hr.people": {"addr.zip": "pii"}})
     assert [each.vertex.qualified for each in places] == ["hr.whole.a", "hr.zips.zip"]
+
+
+def test_a_column_named_like_a_member_is_none(built: Built, tmp_path: Path) -> None:
+    """Table `hr.copies` encrypts `ssn`; its column `ssn.copy` is one of its own, and is not encrypted."""
+    catalog = Catalog(tmp_path / "warehouse")
+    catalog.create_namespace("hr")
+    columns = pa.schema([("ssn", pa.string()), ("ssn.copy", pa.string())])
+    made = catalog.create_table("hr.copies", Schema.from_arrow(columns, options={"orc.encrypt": "pii:ssn"}))
+    secrets = {"hr.people": {"ssn": "pii"}, "hr.copies": keys_in(made)}
+    assert secrets["hr.copies"] == {"ssn": "pii", "ssn.copy": ""}
+    both = (("ssn", 0, "ssn", IS), ("ssn.copy", 0, "ssn", IS))
+    database = built(Shape("INSERT", table("copies"), (table("people"),), both))
+    found = plaintext(database, secrets)
+    assert [(each.key, each.vertex.qualified) for each in found] == [("pii", "hr.copies.`ssn.copy`")]
 
 
 def test_names_with_dots_and_quotes(built: Built) -> None:
