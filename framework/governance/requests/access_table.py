@@ -44,9 +44,9 @@ class AccessTable:
         options: Mapping[str, str],
         properties: Mapping[str, str | None],
     ) -> pa.Table:
-        """Return the rights on the table now; AccessDeniedError for anyone who has none.
+        """Return the rights on the table now.
 
-        Raises ProcedureError where no policies decide.
+        Raises AccessDeniedError for a user without one, and ProcedureError where no policies decide.
         """
         return pa.Table.from_batches(batches_of(arrow_schema(tuple(_FIELDS)), iter(_rows(table))))
 

@@ -64,7 +64,7 @@ class _Change(Procedure):
         ]
 
     def _done(self, office: Office, *what: Any) -> tuple[int, int]:
-        raise NotImplementedError
+        raise NotImplementedError  # each of the procedures below has its own
 
 
 class Grant(_Change):
