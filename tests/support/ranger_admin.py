@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,8 +73,8 @@ class StandIn:
 
 
 @contextmanager
-def running() -> Iterator[StandIn]:
-    """Run a stand-in on a port of its own."""
+def running(tls: ssl.SSLContext | None = None) -> Iterator[StandIn]:
+    """Run a stand-in on a port of its own, with TLS if a context for it is given."""
     found = StandIn()
 
     class Handler(BaseHTTPRequestHandler):
@@ -99,9 +100,12 @@ def running() -> Iterator[StandIn]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        # A client that does not finish its handshake must not keep the others waiting.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    found.url = f"http://127.0.0.1:{server.server_port}"
+    found.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
     try:
         yield found
     finally:

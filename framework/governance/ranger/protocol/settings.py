@@ -3,7 +3,8 @@
 The names are Ranger's: `ranger.plugin.<type>.service.name`, `.policy.rest.url`, `.policy.cache.dir`,
 `.policy.pollIntervalMs`, `.policy.rest.client.username`, `.policy.rest.client.password`,
 `.policy.rest.client.connection.timeoutMs` and `.policy.rest.ssl.config.file`, a further XML file with
-`xasecure.policymgr.clientssl.truststore` and `.keystore`. These name files in PEM here.
+`xasecure.policymgr.clientssl.truststore` and `.keystore`. These name key stores of Java or files in PEM; a
+`.credential.file` with each has its password.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError
+from lockgate.framework.governance.ranger.protocol.credential_files import credential
+from lockgate.framework.governance.ranger.protocol.key_stores import KeyStore, identify, trust
 
 _TLS = "xasecure.policymgr.clientssl."
+_KINDS = ("JKS", "JCEKS", "PKCS12", "PEM")
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,10 @@ class AdminSettings:
     """Settings of the admin: its addresses, the service whose policies to fetch, and the folder that keeps
     them.
 
-    `poll_seconds` pass between two downloads; policies older than `oldest_seconds` allow nothing. `ca`,
-    `certificate` and `key` are PEM files for TLS.
+    `poll_seconds` pass between two downloads; policies older than `oldest_seconds` allow nothing. `ca` holds
+    the certificates that this client trusts, `certificate` the one that it shows with its private key: each
+    is a file in PEM, PKCS12, JKS or JCEKS, with a password if it needs one. In PEM the private key may be in
+    a file of its own, `key`.
     """
 
     urls: tuple[str, ...]
@@ -41,6 +47,8 @@ class AdminSettings:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    ca_password: str | None = field(default=None, repr=False)
+    certificate_password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for url in self.urls:
@@ -74,8 +82,10 @@ class AdminSettings:
             password=given.get("policy.rest.client.password"),
             poll_seconds=_milliseconds(given, "policy.pollIntervalMs", 30_000),
             timeout_seconds=_milliseconds(given, "policy.rest.client.connection.timeoutMs", 30_000),
-            ca=_pem(tls, "truststore"),
-            certificate=_pem(tls, "keystore"),
+            ca=_store(tls, "truststore"),
+            certificate=_store(tls, "keystore"),
+            ca_password=_store_password(tls, "truststore", "sslTrustStore"),
+            certificate_password=_store_password(tls, "keystore", "sslKeyStore"),
         )
 
     @classmethod
@@ -84,12 +94,18 @@ class AdminSettings:
         return cls.from_options(read_xml(paths), kind)
 
     def tls(self) -> ssl.SSLContext | None:
-        """Return the context for TLS, None if no address has https."""
+        """Return the context for TLS, None if no address has https; OptionError for unusable key stores."""
         if not any(url.startswith("https://") for url in self.urls):
             return None
-        context = ssl.create_default_context(cafile=self.ca)
+        if self.ca is None:
+            context = ssl.create_default_context()
+        else:
+            # Unlike create_default_context, it trusts no other authorities.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trust(context, KeyStore(self.ca, self.ca_password))
         if self.certificate is not None:
-            context.load_cert_chain(self.certificate, self.key)
+            identify(context, KeyStore(self.certificate, self.certificate_password, self.key))
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
 
@@ -126,15 +142,17 @@ def _milliseconds(given: Mapping[str, str], name: str, default: int) -> float:
     return int(text) / 1000
 
 
-def _pem(options: Mapping[str, str], name: str) -> Path | None:
+def _store(options: Mapping[str, str], name: str) -> Path | None:
     path = options.get(_TLS + name)
-    if not path:
-        return None
-    if options.get(f"{_TLS}{name}.type", "").upper() in ("JKS", "JCEKS", "PKCS12") or path.endswith(
-        (".jks", ".p12")
-    ):
-        raise OptionError(
-            f"{_TLS}{name} is a Java key store, which Lockgate cannot read: export it to PEM and name that "
-            "file"
-        )
-    return Path(path)
+    kind = options.get(f"{_TLS}{name}.type", "").upper()
+    if path and kind not in ("", *_KINDS):
+        raise OptionError(f"{_TLS}{name}.type is {kind}: Lockgate reads {', '.join(_KINDS)}")
+    return Path(path) if path else None
+
+
+def _store_password(options: Mapping[str, str], name: str, alias: str) -> str | None:
+    """Return the password of a key store, of which the credential file says more than the option."""
+    file = options.get(f"{_TLS}{name}.credential.file")
+    if file and options.get(_TLS + name):
+        return credential(file, alias)
+    return options.get(f"{_TLS}{name}.password") or None
