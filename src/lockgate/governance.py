@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points.cover import covers, missing
     from lockgate.framework.governance.points.point import Point
+    from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
+    from lockgate.framework.governance.ranger.protocol.policy_api import PolicyApi
     from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
     from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
 
@@ -19,7 +21,9 @@ __all__ = [
     "AdminSettings",
     "AuditLog",
     "Check",
+    "GrantChange",
     "Point",
+    "PolicyApi",
     "PolicyFiles",
     "RangerAuthorizer",
     "Record",
@@ -35,6 +39,8 @@ __getattr__ = lazy_attributes(
         "AdminSettings": "lockgate.framework.governance.ranger.protocol.settings",
         "AuditLog": "lockgate.framework.governance",
         "Check": "lockgate.framework.governance.checks",
+        "GrantChange": "lockgate.framework.governance.ranger.policies.grant_changes",
+        "PolicyApi": "lockgate.framework.governance.ranger.protocol.policy_api",
         "Point": "lockgate.framework.governance.points.point",
         "PolicyFiles": "lockgate.framework.governance",
         "RangerAuthorizer": "lockgate.framework.governance",

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ranger_admin_policies import PUBLIC, PolicyRooms
+
 VERSIONS = {
     "plugins": ("policyVersion", "lastKnownVersion"),
     "roles": ("roleVersion", "lastKnownRoleVersion"),
@@ -31,6 +33,7 @@ class StandIn:
         self.user: str | None = None
         self.unchanged, self.broken, self.body = 304, 0, None
         self.url = ""
+        self.rooms = PolicyRooms(self.has, "lake")
 
     def answer(self, target: str, authorization: str | None) -> tuple[int, Any]:
         parts = urlsplit(target)
@@ -48,6 +51,16 @@ class StandIn:
         if said is None:
             return 404, "Not Found"
         return self._newer(said, asked, *VERSIONS[names[1]])
+
+    def public(self, method: str, target: str, authorization: str | None, sent: Any) -> tuple[int, Any]:
+        """Answer what only a known client may ask."""
+        parts = urlsplit(target)
+        if self.broken:
+            return self.broken, "a failure"
+        if self.user is not None and authorization != self._basic():
+            return 401, "who are you?"
+        asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        return self.rooms.answer(method, parts.path, asked, sent)
 
     def change(self, target: str, authorization: str | None, document: dict[str, Any]) -> int:
         """Take a grant as it comes: which policies follow from it, is the admin's own affair."""
@@ -79,27 +92,48 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[StandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, said = found.answer(self.path, self.headers.get("Authorization"))
+            if self.path.startswith(PUBLIC):
+                self.answer(*found.public("GET", self.path, self.headers.get("Authorization"), None))
+            else:
+                self.answer(*found.answer(self.path, self.headers.get("Authorization")))
+
+        def do_POST(self) -> None:
+            document = self.sent()
+            who = self.headers.get("Authorization")
+            if self.path.startswith(PUBLIC):
+                self.answer(*found.public(self.command, self.path, who, document))
+            else:
+                self.answer(found.change(self.path, who, document), None)
+
+        def do_PUT(self) -> None:
+            self.do_POST()
+
+        def do_DELETE(self) -> None:
+            self.answer(*found.public("DELETE", self.path, self.headers.get("Authorization"), None))
+
+        def sent(self) -> Any:
+            return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def answer(self, status: int, said: Any) -> None:
             body = (
                 said.encode() if isinstance(said, str) else b"" if said is None else json.dumps(said).encode()
             )
             if found.body is not None and status == 200:
                 body = found.body
             self.send_response(status)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body if status != 304 else b"")
 
-        def do_POST(self) -> None:
-            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(found.change(self.path, self.headers.get("Authorization"), document))
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *arguments: object) -> None:
+            """Say nothing of clients that end a handshake."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     if tls is not None:
         # A client that does not finish its handshake must not keep the others waiting.
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, PolicyError
 
 Document = dict[str, Any]
 _WHO = ("users", "groups", "roles")
@@ -73,6 +73,57 @@ def revoked(document: Mapping[str, Any], change: GrantChange) -> Document:
             items = policy.get("policyItems") or []
             policy["policyItems"] = [each for item in items for each in _without(item, change)]
     return made
+
+
+def policy_of(name: str, change: GrantChange) -> Document:
+    """Return a policy that gives what a change says, and no more."""
+    return {
+        "name": name,
+        "policyType": 0,
+        "isEnabled": True,
+        "isAuditEnabled": True,
+        "resources": {level: {"values": list(values)} for level, values in change.resource.items()},
+        "policyItems": [_item(change)],
+    }
+
+
+def extended(policy: Mapping[str, Any], change: GrantChange) -> Document | None:
+    """Return a policy with items for what it does not give of a change, None if it gives everything.
+
+    Raises PolicyError for a policy to which items do not add: of another resource or type, disabled, or
+    limited by a condition, a validity or a zone.
+    """
+    if not _is_about(policy, change.resource):
+        where = "/".join(",".join(values) for values in change.resource.values())
+        raise PolicyError(
+            f"policy {policy.get('name')!r} does not simply allow access to {where}: choose another name"
+        )
+    made = deepcopy(dict(policy))
+    made["policyItems"] = list(made.get("policyItems") or ())
+    # Those that lack the same access types share an item.
+    lacking: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for kind in _WHO:
+        for name in getattr(change, kind):
+            given = _given(made["policyItems"], kind, name)
+            missing = tuple(each for each in change.accesses if each not in given)
+            if missing:
+                lacking.setdefault(missing, {}).setdefault(kind, []).append(name)
+    for accesses, who in lacking.items():
+        made["policyItems"].append(
+            {**who, "accesses": [{"type": each, "isAllowed": True} for each in accesses]}
+        )
+    return made if lacking else None
+
+
+def _given(items: Iterable[Mapping[str, Any]], kind: str, name: str) -> set[str]:
+    """Return the access types that items give to somebody whatever the circumstances."""
+    return {
+        access["type"]
+        for item in items
+        if name in (item.get(kind) or ()) and not item.get("conditions")
+        for access in item.get("accesses") or ()
+        if access.get("isAllowed") is not False
+    }
 
 
 def _next(document: Mapping[str, Any]) -> Document:

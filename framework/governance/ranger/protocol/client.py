@@ -5,22 +5,23 @@ Source: Ranger's RangerAdminRESTClient. Status 304 and 204 mean unchanged, 404 t
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
-import threading
-import urllib.error
+import http
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from lockgate.errors import StorageError
+from lockgate.framework.governance.ranger.protocol.connection import (
+    AdminConnection,
+    AdminError,
+    Answer,
+    Failure,
+    reason_of,
+)
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
-LARGEST_ANSWER = 1 << 30
+_EXCERPT = 1 << 16
 # The abilities of Ranger's own plugin: deltas, tags, zones, roles and the like, a bit each.
 _CAPABILITIES = "1ffff"
 
@@ -75,51 +76,28 @@ class Download:
     is_gone: bool = False
 
 
-class AdminError(StorageError):
-    """Raised when Ranger's admin does not answer, or not as it should."""
-
-
 def version_of(content: Content, document: dict[str, Any] | None) -> int:
     """Return the version of a download, -1 for none."""
     version = (document or {}).get(_ROUTES[content].version)
     return -1 if version is None else int(version)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect could lead a password elsewhere."""
-
-    def redirect_request(self, *arguments: Any, **named: Any) -> None:
-        return None
-
-
 class AdminClient:
     """Asks the admins in turn, the one that answered last first; may be used from several threads."""
 
     def __init__(self, settings: AdminSettings) -> None:
-        self._settings, self._first, self._lock = settings, 0, threading.Lock()
-        handlers: list[urllib.request.BaseHandler] = [
-            urllib.request.ProxyHandler({}),
-            _NoRedirects(),
-            urllib.request.HTTPCookieProcessor(),
-        ]
-        tls = settings.tls()
-        if tls is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=tls))
-        self._opener = urllib.request.build_opener(*handlers)
+        self._settings, self._connection = settings, AdminConnection(settings)
 
     def download(self, content: Content, known_version: int = -1, activated: float = 0) -> Download:
         """Return what is new; raises AdminError if no admin answers as it should."""
         failures = []
-        for turn in range(len(self._settings.urls)):
-            index = (self._first + turn) % len(self._settings.urls)
-            url = self._settings.urls[index]
+        for url in self._connection.turns():
             try:
                 found = self._ask(url, content, known_version, activated)
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                failures.append(f"{url}: {_reason(error)}")
+            except Failure as error:
+                failures.append(f"{url}: {reason_of(error)}")
                 continue
-            with self._lock:
-                self._first = index
+            self._connection.prefer(url)
             return found
         raise AdminError(f"no {content} from Ranger's admin: {'; '.join(failures)}")
 
@@ -128,73 +106,47 @@ class AdminClient:
 
         One admin is asked, the one that answered last: another might do again what this one has done.
         """
-        secure = "secure/" if self._settings.user is not None else ""
+        secure = "secure/" if self._connection.is_secured else ""
         service = urllib.parse.quote(self._settings.service, safe="")
-        url = f"{self._settings.urls[self._first]}/service/plugins/{secure}services/{word}/{service}"
-        request = self._request(f"{url}?pluginId={urllib.parse.quote(self._settings.app_id)}")
-        request.add_header("Content-Type", "application/json")
-        request.data = json.dumps(document).encode()
+        path = f"/service/plugins/{secure}services/{word}/{service}"
+        named = {"pluginId": self._settings.app_id}
         try:
-            with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
-                answer.read(1 << 16)
-        except urllib.error.HTTPError as error:
-            refused = error.code in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN)
-            what = "refuses it" if refused else f"answers with status {error.code}"
-            raise AdminError(f"Ranger's admin {what}: {word} for {document['grantor']!r}") from error
-        except (OSError, http.client.HTTPException) as error:
-            raise AdminError(f"no {word} by Ranger's admin: {_reason(error)}") from error
-
-    def _request(self, url: str) -> urllib.request.Request:
-        request = urllib.request.Request(url)
-        request.add_header("Accept", "application/json")
-        if self._settings.user is not None:
-            credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
-            request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
-        return request
+            answer = self._connection.ask(
+                self._connection.turns()[0], path, named, method="POST", document=document
+            )
+        except Failure as error:
+            raise AdminError(f"no {word} by Ranger's admin: {reason_of(error)}") from error
+        if answer.status != http.HTTPStatus.OK:
+            refused = answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN)
+            what = "refuses it" if refused else f"answers with status {answer.status}"
+            raise AdminError(f"Ranger's admin {what}: {word} for {document['grantor']!r}")
 
     def _ask(self, url: str, content: Content, known_version: int, activated: float) -> Download:
-        request = self._request(self._address(url, content, known_version, activated))
-        try:
-            with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
-                if answer.status == http.HTTPStatus.NO_CONTENT:
-                    return Download()
-                return Download(_parsed(answer.read(LARGEST_ANSWER + 1)))
-        except urllib.error.HTTPError as error:
-            return _of_status(error)
-
-    def _address(self, url: str, content: Content, known_version: int, activated: float) -> str:
         route, settings = _ROUTES[content], self._settings
-        path = route.secure if settings.user is not None else route.plain
+        path = route.secure if self._connection.is_secured else route.plain
         asked = {
             route.parameter: str(known_version),
             "lastActivationTime": str(int(activated * 1000)),
             "pluginId": f"{settings.app_id}@{settings.service}",
-            "clusterName": "",
+            "clusterName": settings.cluster,
             "pluginCapabilities": _CAPABILITIES,
             **({route.deltas: "true"} if route.deltas else {}),
         }
-        service = urllib.parse.quote(settings.service, safe="")
-        return f"{url}{path}{service}?{urllib.parse.urlencode(asked)}"
+        return _meaning(
+            self._connection.ask(url, path + urllib.parse.quote(settings.service, safe=""), asked)
+        )
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    if len(body) > LARGEST_ANSWER:
-        raise ValueError("the answer is too long")
-    document = json.loads(body)
-    if not isinstance(document, dict):
-        raise ValueError("the answer is not a JSON object")
-    return document
-
-
-def _of_status(error: urllib.error.HTTPError) -> Download:
-    """Return what a status other than 200 means; raises OSError for one that means a failure."""
-    if error.code == http.HTTPStatus.NOT_MODIFIED:
+def _meaning(answer: Answer) -> Download:
+    """Return what an answer means; raises OSError for a failure, ValueError for no JSON object."""
+    if answer.status in (http.HTTPStatus.NOT_MODIFIED, http.HTTPStatus.NO_CONTENT):
         return Download()
     # A proxy also answers 404: only the admin says of what.
-    if error.code == http.HTTPStatus.NOT_FOUND and b"service" in error.read(1 << 16).lower():
+    if answer.status == http.HTTPStatus.NOT_FOUND and b"service" in answer.body[:_EXCERPT].lower():
         return Download(is_gone=True)
-    raise OSError(f"status {error.code}")
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, OSError) else type(error).__name__
+    if answer.status != http.HTTPStatus.OK:
+        raise OSError(f"status {answer.status}")
+    document = answer.document()
+    if not isinstance(document, dict):
+        raise ValueError("the answer is not a JSON object")
+    return Download(document)

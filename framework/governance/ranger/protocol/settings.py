@@ -39,6 +39,7 @@ class AdminSettings:
     service: str
     cache_folder: Path
     app_id: str = "lockgate"
+    cluster: str = ""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     poll_seconds: float = 30.0
@@ -78,6 +79,7 @@ class AdminSettings:
             ),
             service=given.get("service.name", ""),
             cache_folder=Path(given.get("policy.cache.dir") or _missing(prefix + "policy.cache.dir")),
+            cluster=given.get("access.cluster.name") or given.get("ambari.cluster.name") or "",
             user=given.get("policy.rest.client.username"),
             password=given.get("policy.rest.client.password"),
             poll_seconds=_milliseconds(given, "policy.pollIntervalMs", 30_000),

@@ -13,7 +13,8 @@ from lockgate.framework.governance.ranger.policies.deltas import updated
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.governance.ranger.policies.tags import with_changes
 from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
-from lockgate.framework.governance.ranger.protocol.client import AdminClient, AdminError, Content, version_of
+from lockgate.framework.governance.ranger.protocol.client import AdminClient, Content, version_of
+from lockgate.framework.governance.ranger.protocol.connection import AdminError
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
 _log = logging.getLogger("lockgate.governance")

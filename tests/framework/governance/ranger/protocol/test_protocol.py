@@ -15,7 +15,7 @@ from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError, PolicyError, UnsafePathError
 from lockgate.framework.governance import AuditLog, Record
-from lockgate.framework.governance.ranger.protocol.client import AdminError
+from lockgate.framework.governance.ranger.protocol.connection import AdminError
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
 

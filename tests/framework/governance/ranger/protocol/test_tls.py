@@ -16,7 +16,7 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError
-from lockgate.framework.governance.ranger.protocol.client import AdminError
+from lockgate.framework.governance.ranger.protocol.connection import AdminError
 from lockgate.framework.governance.ranger.protocol.credential_files import PASSWORD_VARIABLE, credential
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.source import AdminPolicies

@@ -1,0 +1,126 @@
+"""HTTP to Ranger's admin: one request at a time, with time limits, authentication and cookies.
+
+It follows no redirects and uses no proxies: a password could end elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lockgate.errors import StorageError
+from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+
+LARGEST_ANSWER = 1 << 30
+# A large download takes longer than one read of it; an answer of a byte now and then must end too.
+_READS_IN_AN_ANSWER = 10
+_CHUNK = 1 << 16
+Failure = (OSError, ValueError, http.client.HTTPException)
+
+
+class AdminError(StorageError):
+    """Raised when Ranger's admin does not answer, or not as it should."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the admin, whatever its status."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+    def document(self) -> Any:
+        """Return the JSON of the body; raises ValueError if it is none."""
+        return json.loads(self.body)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could lead a password elsewhere."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
+
+
+class AdminConnection:
+    """Sends requests to the admins of some settings; may be used from several threads."""
+
+    def __init__(self, settings: AdminSettings) -> None:
+        self._settings, self._first, self._lock = settings, 0, threading.Lock()
+        handlers: list[urllib.request.BaseHandler] = [
+            urllib.request.ProxyHandler({}),
+            _NoRedirects(),
+            urllib.request.HTTPCookieProcessor(),
+        ]
+        tls = settings.tls()
+        if tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=tls))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    @property
+    def is_secured(self) -> bool:
+        """Say whether this client proves its identity; the admin has other paths for those that do."""
+        return self._settings.user is not None
+
+    def turns(self) -> list[str]:
+        """Return the addresses of the admins, the one that answered last first."""
+        urls, first = self._settings.urls, self._first
+        return [*urls[first:], *urls[:first]]
+
+    def prefer(self, url: str) -> None:
+        """Ask the admin at an address first from now on."""
+        with self._lock:
+            self._first = self._settings.urls.index(url)
+
+    def ask(
+        self,
+        url: str,
+        path: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        method: str = "GET",
+        document: Any = None,
+    ) -> Answer:
+        """Return the answer of the admin at `url`; raises one of `Failure` if none comes in time."""
+        query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
+        request = urllib.request.Request(f"{url}{path}{query}", method=method)
+        request.add_header("Accept", "application/json")
+        if self._settings.user is not None:
+            credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
+            request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
+        if document is not None:
+            request.add_header("Content-Type", "application/json")
+            request.data = json.dumps(document).encode()
+        deadline = time.monotonic() + _READS_IN_AN_ANSWER * self._settings.timeout_seconds
+        try:
+            with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
+                return Answer(answer.status, _whole(answer, deadline))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, _whole(cast(http.client.HTTPResponse, error.fp), deadline))
+
+
+def _whole(answer: http.client.HTTPResponse, deadline: float) -> bytes:
+    found = bytearray()
+    while piece := answer.read1(_CHUNK):
+        found += piece
+        if len(found) > LARGEST_ANSWER:
+            raise ValueError("the answer is too long")
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer took too long")
+    if answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+    return bytes(found)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a request failed, without anything that was sent."""
+    return str(error) if isinstance(error, OSError) else type(error).__name__
