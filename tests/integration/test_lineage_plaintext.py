@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lockgate.errors import PlaintextWarning
+from lockgate.lineage import declare
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
@@ -191,3 +192,55 @@ def test_batches_given_to_a_function(
     with pytest.warns(PlaintextWarning, match=rf"batches {TOLD}open"):
         run("warned")
     assert lake.table(target).count() > 0
+
+
+DECLARED = {
+    "rows of a program": (".open", "a copy of .*people\\.ssn"),
+    "rows of a text": (".open", "a copy of .*people\\.ssn"),
+    "an encrypted column": (".ssn", "as the program declares"),
+}
+
+
+@pytest.mark.parametrize("origin", DECLARED)
+def test_declared_columns(lake: Lake, copy: str, table: Callable[[str], str], origin: str) -> None:
+    """Spark computes both steps as one, and then shows nothing of what was declared."""
+    target, (column, told) = table("declared"), DECLARED[origin]
+    lake.sql(f"CREATE TABLE {target} (open STRING)")
+    source = (copy if column == ".open" else copy.replace("copied", "people")) + column
+    rows = (
+        lake.sql("SELECT * FROM VALUES ('777') AS t(open)")
+        if origin == "rows of a text"
+        else lake.spark.createDataFrame([("777",)], "open STRING")
+    )
+    declared = declare(rows, {"open": [source]})
+    upper = declared.selectExpr("upper(open) AS open")
+    with choice(lake, "refuse"), silent():
+        declared.selectExpr("sha2(open, 256) AS open").writeTo(target).append()
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        upper.writeTo(target).append()
+    assert lake.table(target).count() == 1
+    with pytest.warns(PlaintextWarning, match=rf"clear.*: open \(from .*{column}, {told}\)"):
+        upper.writeTo(target).append()
+
+
+def test_declared_columns_of_a_stream(
+    lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path
+) -> None:
+    target, source = table("stream"), str(tmp_path / "in")
+    lake.sql(f"CREATE TABLE {target} (open STRING)")
+    lake.sql("SELECT 1 AS id").write.json(source)
+    static = declare(
+        lake.spark.createDataFrame([(1, "777")], "id INT, open STRING"), {"open": [f"{copy}.open"]}
+    )
+    rows = lake.spark.readStream.schema("id INT").json(source).join(static, "id")
+    upper = rows.selectExpr("upper(open) AS open")
+
+    def add(batch: DataFrame, number: int) -> None:
+        batch.selectExpr("lower(open) AS open").writeTo(target).append()
+
+    for name, writer in {"table": upper.writeStream, "batches": upper.writeStream.foreachBatch(add)}.items():
+        given = writer.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True)
+        started = given.toTable if name == "table" else lambda _, given=given: given.start()
+        with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+            started(target).awaitTermination()
+    assert lake.table(target).count() == 0

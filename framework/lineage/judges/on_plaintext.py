@@ -55,18 +55,20 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Source:
-    """A column that is read."""
+    """A column that is read, or declared by a program to be a source."""
 
     dataset: NamedDataset
     column: str
+    is_declared: bool
 
 
 @dataclass(frozen=True)
 class _EncryptedOrigin:
-    """An encrypted column that a source comes from, as the one who asks may see it."""
+    """An encrypted column that a source comes from, or is, as the one who asks may see it."""
 
     key: str
     name: str
+    is_source: bool = False
 
 
 def judge_flow(context: Any, request: FlowRequest) -> bool:
@@ -91,7 +93,10 @@ def judge_flow_to_files(context: BridgeContext, request: FilesFlowRequest) -> bo
 
 def _judge(context: BridgeContext, request: FlowRequest | FilesFlowRequest, target: _Target) -> bool:
     columns = {
-        column: [_Source(inputs[number], name) for number, name in found]
+        column: [
+            _Source(inputs[number], name, request["inputs"][number]["type"] == "named")
+            for number, name in found
+        ]
         for inputs in [[named(context, each) for each in request["inputs"]]]
         for column, found in request["columns"].items()
     }
@@ -141,13 +146,16 @@ def _stays(target: _Target, column: str, source: _Source) -> bool:
 
 
 def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _EncryptedOrigin]]]) -> str:
+    flows = [(column, *flow) for column, all_ in found.items() for flow in all_]
     texts = list(dict.fromkeys(
-        f"{column} (from {source.dataset.text}.{source.column}, a copy of {origin.name})"
-        for column, flows in found.items() for source, origin in flows
+        f"{column} (from {source.dataset.text}.{source.column}, "
+        f"{'as the program declares' if origin.is_source else f'a copy of {origin.name}'})"
+        for column, source, origin in flows
     ))  # fmt: skip
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    way = "" if all(origin.is_source for *_, origin in flows) else ", from copies of them"
     return (
-        f"{target} gets values of encrypted columns in the clear, from copies of them: "
+        f"{target} gets values of encrypted columns in the clear{way}: "
         f"{'; '.join(texts[:_NAMED])}{more}: CALL sys.plaintext() shows all copies"
     )
 
@@ -166,7 +174,7 @@ class _Knowledge:
         if catalog is None or source.dataset.type not in ("table", "file"):
             return ()
         key = (catalog.warehouse, catalog.principal, source.dataset.parts, source.dataset.id,
-               source.dataset.version, source.column)  # fmt: skip
+               source.dataset.version, source.column, source.is_declared)  # fmt: skip
         found = None if self._is_fresh else _known.get(key)
         if found is None:
             found = self._asked(catalog, source)
@@ -176,8 +184,9 @@ class _Knowledge:
     def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_EncryptedOrigin]:
         self._wait()
         lineage = lineage_of(catalog)
-        if not lineage.is_there():
-            return ()
+        itself = tuple(_itself(source)) if source.is_declared else ()
+        if itself or not lineage.is_there():
+            return itself
         with lineage.peeking() as database:
             return tuple(_found(database, catalog, source))
 
@@ -193,6 +202,19 @@ def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> I
         for origin in origins(database, dataset, source.column, keys):
             shown = origin.vertex.qualified if may_read(origin.vertex) else "a column that is hidden from you"
             yield _EncryptedOrigin(origin.key, shown)
+
+
+def _itself(source: _Source) -> Iterator[_EncryptedOrigin]:
+    """Yield a declared column that is encrypted: no plan reads it, so no plan shows its mark."""
+    if source.dataset.catalog is None or source.dataset.type != "table":
+        return
+    try:
+        table = source.dataset.catalog.load_table(".".join(source.dataset.parts))
+    except LockgateError:  # it was dropped, and its keys with it
+        return
+    key = key_of(keys_in(table), source.column)
+    if key is not None:
+        yield _EncryptedOrigin(key, source.dataset.text, is_source=True)
 
 
 def _datasets(database: sqlite3.Connection, dataset: NamedDataset) -> Iterable[int]:

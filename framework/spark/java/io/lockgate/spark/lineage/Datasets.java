@@ -212,7 +212,8 @@ public final class Datasets {
     }
     if (inner instanceof LockgateTable own) {
       ObjectNode out = committed(own.request());
-      return out.put("version", Long.parseLong(own.version()));
+      // A table that is being made has no version.
+      return own.version() == null ? out : out.put("version", Long.parseLong(own.version()));
     }
     if (identifier.isDefined() && catalog.isDefined()) {
       return named(catalog.get(), identifier.get());

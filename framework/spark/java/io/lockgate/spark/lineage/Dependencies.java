@@ -38,6 +38,11 @@ final class Dependencies {
     return direct << MASKED_SHIFT;
   }
 
+  /** Tells whether one of several kinds shows the value. */
+  static boolean isPlain(int kinds) {
+    return (kinds & PLAIN) != 0;
+  }
+
   Map<Integer, Integer> kinds() {
     return kinds;
   }

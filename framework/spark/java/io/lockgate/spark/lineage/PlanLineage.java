@@ -54,6 +54,9 @@ public final class PlanLineage {
    */
   public static final String DECLARED = "lockgate.lineage";
 
+  /** Key and origin of a column that is encrypted where it is read. */
+  public static final String ENCRYPTED = "lockgate.encrypted";
+
   private static final int MOST_STEPS = 200_000;
   private static final long MOST_NANOS = 200_000_000;
 
@@ -72,7 +75,15 @@ public final class PlanLineage {
   private final Scope explained = new Scope();
   private final ExpressionLineage expressions = new ExpressionLineage(this);
   private final long started = System.nanoTime();
+  private boolean isBounded = true;
   private int steps;
+
+  /** A walk that somebody waits for, because it must not miss anything: no plan is too large. */
+  static PlanLineage unbounded() {
+    PlanLineage walk = new PlanLineage();
+    walk.isBounded = false;
+    return walk;
+  }
 
   Sources sources() {
     return sources;
@@ -94,6 +105,9 @@ public final class PlanLineage {
   }
 
   void count() {
+    if (!isBounded) {
+      return;
+    }
     // The first plans of a session load classes, which takes longer than any walk.
     if (++steps > MOST_STEPS || steps % 4096 == 0 && System.nanoTime() - started > MOST_NANOS) {
       throw new CutException();
@@ -370,7 +384,11 @@ public final class PlanLineage {
     try {
       for (JsonNode each : Bridge.JSON.readTree(metadata.getString(DECLARED))) {
         int dataset = sources.dataset(Datasets.named(each.get(0).asText()));
-        out.add(sources.column(dataset, each.get(1).asText()), Dependencies.IDENTITY);
+        int column = sources.column(dataset, each.get(1).asText());
+        out.add(column, Dependencies.IDENTITY);
+        if (metadata.contains(ENCRYPTED)) {
+          sources.markEncrypted(column);
+        }
       }
     } catch (JsonProcessingException | NullPointerException e) {
       opaque.add(DECLARED); // it says nothing that can be read

@@ -4,17 +4,92 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** The datasets that a statement reads, and their columns, by numbers. */
-final class Sources {
+public final class Sources {
   record Column(int dataset, String name) {}
+
+  /** A column that a program declares as a source, and the program's own name of its dataset. */
+  public record Declared(ObjectNode dataset, String column) {}
+
+  /** The columns of a query, and for each the declared ones whose values it shows. */
+  public record Declarations(List<String> names, List<List<Declared>> sources) {}
 
   private final Map<ObjectNode, Integer> datasets = new LinkedHashMap<>();
   private final Map<Column, Integer> numbers = new HashMap<>();
   private final List<Column> columns = new ArrayList<>();
+
+  /** Declared columns that are encrypted where they are read. */
+  private final Set<Integer> encrypted = new HashSet<>();
+
+  /**
+   * Declarations of programs on the columns that the statements of an analysed plan write. Columns
+   * that are encrypted where they are read are left out: their marks say more.
+   */
+  public static List<Declarations> declared(LogicalPlan analysed) {
+    List<Declarations> found = new ArrayList<>();
+    for (Statement each : Statement.all(analysed)) {
+      if (each.query() != null && isDeclared(each.query())) {
+        found.add(declarations(each.query()));
+      }
+    }
+    return found;
+  }
+
+  private static boolean isDeclared(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.expressions()).stream().anyMatch(Sources::isDeclared)
+        || CollectionConverters.asJava(plan.children()).stream().anyMatch(Sources::isDeclared)
+        || CollectionConverters.asJava(plan.subqueries()).stream().anyMatch(Sources::isDeclared);
+  }
+
+  private static boolean isDeclared(Expression expression) {
+    return expression instanceof NamedExpression named
+            && expression.resolved()
+            && named.metadata().contains(PlanLineage.DECLARED)
+        || CollectionConverters.asJava(expression.children()).stream()
+            .anyMatch(Sources::isDeclared);
+  }
+
+  private static Declarations declarations(LogicalPlan query) {
+    PlanLineage walk = PlanLineage.unbounded();
+    Scope scope = walk.walk(query, Map.of());
+    List<List<Declared>> columns = new ArrayList<>();
+    for (int i = 0; i < scope.order.size(); i++) {
+      columns.add(walk.sources().declared(scope.at(i)));
+    }
+    List<String> names =
+        CollectionConverters.asJava(query.output()).stream().map(each -> each.name()).toList();
+    return new Declarations(names, columns);
+  }
+
+  private List<Declared> declared(Dependencies from) {
+    List<ObjectNode> all = new ArrayList<>(datasets.keySet());
+    List<Declared> found = new ArrayList<>();
+    from.kinds()
+        .forEach(
+            (number, kinds) -> {
+              Column column = column(number);
+              ObjectNode dataset = all.get(column.dataset);
+              boolean isNamed = dataset.get("type").asText().equals("named");
+              if (isNamed && Dependencies.isPlain(kinds) && !encrypted.contains(number)) {
+                found.add(new Declared(dataset, column.name));
+              }
+            });
+    return found;
+  }
+
+  void markEncrypted(int column) {
+    encrypted.add(column);
+  }
 
   int dataset(ObjectNode dataset) {
     return datasets.computeIfAbsent(dataset, key -> datasets.size());

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.POJONode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.lineage.Datasets;
 import io.lockgate.spark.lineage.PlanLineage;
+import io.lockgate.spark.lineage.Sources;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -50,7 +51,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * what is true or false.
  */
 final class ColumnFlow {
-  static final String MARK = "lockgate.encrypted";
+  static final String MARK = PlanLineage.ENCRYPTED;
 
   /** Metadata of a lookup's answer: what is said of each of its members, in their order. */
   private static final String LOOKED_UP = "lockgate.looked-up";
@@ -81,12 +82,15 @@ final class ColumnFlow {
   }
 
   /**
-   * The sources of the output columns of a plan that have any, by the columns' names: marks of
+   * The sources of the output columns of a query that have any, by the columns' names: marks of
    * encrypted columns, and {@link Origin}s.
+   *
+   * <p>{@code analysed} is the whole statement before it was optimized, null if that is not known.
    */
-  static Map<String, Set<JsonNode>> of(LogicalPlan plan) {
+  static Map<String, Set<JsonNode>> of(LogicalPlan plan, LogicalPlan analysed) {
     ColumnFlow flow = new ColumnFlow();
     flow.visit(plan);
+    flow.addDeclared(analysed, output(plan));
     Map<String, Set<JsonNode>> found = new LinkedHashMap<>();
     for (Attribute column : output(plan)) {
       Set<JsonNode> own = flow.of(column);
@@ -117,9 +121,24 @@ final class ColumnFlow {
     ColumnFlow flow = new ColumnFlow();
     flow.visit(batch);
     flow.pass(output(batch), output(analyzed));
+    flow.addDeclared(analyzed, output(analyzed));
     Map<ExprId, Set<JsonNode>> found = new HashMap<>();
     output(analyzed).forEach(column -> found.put(column.exprId(), flow.of(column)));
     BATCHES.put(sink, found);
+  }
+
+  /** Adds what an analysed statement says of a query with these columns. */
+  private void addDeclared(LogicalPlan analysed, List<Attribute> columns) {
+    List<String> names = columns.stream().map(Attribute::name).toList();
+    for (Sources.Declarations each :
+        analysed == null ? List.<Sources.Declarations>of() : Sources.declared(analysed)) {
+      for (int i = 0; each.names().equals(names) && i < names.size(); i++) {
+        for (Sources.Declared from : each.sources().get(i)) {
+          Origin origin = new Origin(from.dataset(), from.column());
+          add(columns.get(i).exprId(), Set.of(new POJONode(origin)));
+        }
+      }
+    }
   }
 
   private static List<Attribute> output(LogicalPlan plan) {
@@ -308,20 +327,18 @@ final class ColumnFlow {
   }
 
   private static void addMarks(JsonNode of, Set<JsonNode> found) {
-    if (of.has(PlanLineage.DECLARED)) {
-      declared(of.get(PlanLineage.DECLARED).asText(), found);
-    }
     if (of.has(MARK)) {
       found.add(parsed(of.get(MARK).asText(), MARK));
+    } else if (of.has(PlanLineage.DECLARED)) {
+      declared(of.get(PlanLineage.DECLARED).asText(), found);
     }
   }
 
   private static void mark(Metadata metadata, Set<JsonNode> found) {
-    if (metadata.contains(PlanLineage.DECLARED)) {
-      declared(metadata.getString(PlanLineage.DECLARED), found);
-    }
     if (metadata.contains(MARK)) {
       found.add(parsed(metadata.getString(MARK), MARK));
+    } else if (metadata.contains(PlanLineage.DECLARED)) {
+      declared(metadata.getString(PlanLineage.DECLARED), found);
     }
   }
 

@@ -20,6 +20,8 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
@@ -89,10 +91,31 @@ public final class FlowCheck {
     IncrementalExecution batch = stream == null ? null : stream.lastExecution();
     if (batch != null
         && stream.sink() instanceof Sink sink
-        && !batch.tracker().phases().contains(QueryPlanningTracker.OPTIMIZATION())
+        && !isOptimized(batch)
         && names(plan).equals(names(batch.analyzed()))) {
       tell(plan, sink, batch.analyzed());
     }
+  }
+
+  /**
+   * The plan that is being executed as it was analysed, null if there is none: the optimizer drops
+   * what programs declare of columns that it computes together with others.
+   */
+  private static LogicalPlan analysed() {
+    StreamExecution stream = stream();
+    IncrementalExecution batch = stream == null ? null : stream.lastExecution();
+    if (batch != null && !isOptimized(batch)) {
+      return batch.analyzed();
+    }
+    String id =
+        SparkSession.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    QueryExecution execution =
+        id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
+    return execution == null ? null : execution.analyzed();
+  }
+
+  private static boolean isOptimized(IncrementalExecution batch) {
+    return batch.tracker().phases().contains(QueryPlanningTracker.OPTIMIZATION());
   }
 
   private static List<String> names(LogicalPlan plan) {
@@ -116,7 +139,7 @@ public final class FlowCheck {
       tell(query, inner, inner.name(), null);
       return;
     }
-    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query, analysed());
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
       ObjectNode ask = asked(table.request(), found);
@@ -171,7 +194,7 @@ public final class FlowCheck {
    * columns of files.
    */
   private static void tell(LogicalPlan query, Object sink, String path, String encrypt) {
-    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query, analysed());
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
       Bridge.ask(
