@@ -30,6 +30,7 @@ from lockgate.pushdown.aggregates import (
     smallest,
 )
 from lockgate.pushdown.arrow import field_type, filter_table, to_arrow_expression, unsupported_reason
+from lockgate.pushdown.conditions import necessary_condition
 from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.evaluation import evaluate, residual
 from lockgate.pushdown.explain import Count, ScanReport, Step, format_bytes
@@ -116,6 +117,7 @@ __all__ = [
     "largest",
     "literal",
     "may_match",
+    "necessary_condition",
     "negate",
     "normalize",
     "reads_only",

@@ -55,6 +55,7 @@ _MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 _SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
 # Spark offers no patterns, and those of regular expressions have another syntax there.
 _OPS = {op.value: op for op in Op if op not in PATTERNS}
+_PATTERN_OPS = {op.value: op for op in PATTERNS}
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
 # Spark writes the literals TRUE and FALSE as predicates wherever they stand.
 _BOOLEANS: dict[str, Mapping[str, Any]] = {
@@ -73,6 +74,21 @@ def from_json(node: object) -> Predicate | None:
         return _node(node)
     except (_UnsupportedError, UnsupportedTypeError):
         return None
+
+
+def pattern_from_json(node: Mapping[str, Any]) -> Comparison | None:
+    """Read a column's comparison with a pattern in Spark's syntax; None if it is anything else.
+
+    Only `required_literals` may use it: evaluated here, its regular expression would have another syntax.
+    """
+    op, arguments = _PATTERN_OPS.get(str(node.get("op"))), node.get("args") or []
+    if op is None or len(arguments) != 2:
+        return None
+    try:
+        found = Comparison(op, _path(arguments[0]), (_literal(arguments[1]),))
+    except _UnsupportedError:
+        return None
+    return found if pa.types.is_string(found.literals[0].type) else None
 
 
 def reason_unsupported(node: object) -> str | None:

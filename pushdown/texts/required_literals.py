@@ -107,6 +107,32 @@ def pieces_of(pattern: str) -> tuple[str, ...]:
     return tuple(pieces)
 
 
+def required_in_lower_case(node: Comparison) -> Predicate:
+    """Return a predicate of a column that is true wherever a comparison of LOWER(column) is.
+
+    Engines differ in what lower case is beyond ASCII, so its ILIKEs are for indexes, not for evaluation.
+    """
+    if not node.literals or not all(
+        item.is_valid and pa.types.is_string(item.type) for item in node.literals
+    ):
+        return AlwaysTrue()
+    texts = [item.as_py() for item in node.literals]
+    match node.op:
+        case Op.EQ | Op.EQ_NULL_SAFE | Op.IN | Op.CONTAINS | Op.STARTS_WITH | Op.ENDS_WITH:
+            return any_of(*(_ilike(node, text) if text else AlwaysTrue() for text in texts))
+        case Op.LIKE:
+            return all_of(*(_ilike(node, piece) for piece in pieces_of(texts[0]) if piece))
+        case Op.RLIKE:
+            return _of_regex(node, _folded(required_of(texts[0])))
+    return AlwaysTrue()
+
+
+def _folded(required: Required) -> Required:
+    if isinstance(required, Text):
+        return Text(required.text, folded=True)
+    return type(required)(tuple(_folded(part) for part in required.parts))
+
+
 def _ilike(node: Comparison, text: str) -> Comparison:
     escaped = "".join(ESCAPE + char if char in (ANY, ONE, ESCAPE) else char for char in text)
     return Comparison(Op.ILIKE, node.field, (pa.scalar(f"{ANY}{escaped}{ANY}"),))

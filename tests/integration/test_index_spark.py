@@ -53,6 +53,17 @@ def skipped(frame: Any) -> int:
         ("command LIKE '%Tool2%'", [21], 2),
         ("command LIKE '%Tool1%' OR host = 'host-2'", [11, 21], 1),
         ("contains(command, 'nowhere')", [], 3),
+        # Conditions that Spark offers to no source, or only in a form of its own.
+        ("command RLIKE '(Tool0|ool2[.]ex)e?'", [1, 21], 1),
+        ("command LIKE 'run%Tool1%quiet'", [11], 2),
+        ("command ILIKE '%tool1.EXE%'", [11], 2),
+        ("lower(command) RLIKE 'tool2|nowhere'", [21], 2),
+        ("command LIKE ANY ('%Tool0%x%', '%Tool2_exe%')", [1, 21], 1),
+        ("command LIKE 'run!%%Tool1%exe%' ESCAPE '!' OR host = 'host-2'", [21], 2),
+        ("(command LIKE 'r%Tool0%q%' AND id % 2 = 1) OR (host = 'host-1' AND length(host) > 3)", [1, 11], 1),
+        ("NOT (command NOT LIKE 'run%Tool2%quiet' OR rand() > 2)", [21], 2),
+        ("lake.sys.match(command, 'QUIET tool1')", [11], 2),
+        ("id > 0 AND NOT lake.sys.match(command, 'run')", [2, 10, 12, 20, 22], 0),
     ],
 )
 def test_files_are_left_out(
@@ -65,6 +76,12 @@ def test_files_are_left_out(
     (step,) = [each for each in report.steps if each.name == "index"]
     assert step.before.files - step.after.files == left_out
     assert "segments" in step.by
+
+
+def test_a_report_names_what_a_condition_requires(lake: Lake, events: str) -> None:
+    (report,) = lake.explain_pushdown(f"SELECT id FROM {events} WHERE command RLIKE 'run.*Tool2' AND id > 0")
+    assert "contains(command, 'run') AND contains(command, 'Tool2')" in report.skipping
+    assert any("RLIKE" in text for text, _ in report.remaining)
 
 
 def test_procedures_of_the_database(spark: SparkSession, shared_table: Named) -> None:

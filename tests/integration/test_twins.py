@@ -51,6 +51,13 @@ def test_numbers_of_kinds_of_lineage(spark: SparkSession) -> None:
     assert json.loads(twins.kinds()) == json.loads((FIXTURES / "lineage_kinds.json").read_text())
 
 
+def test_words(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    words = jvm.io.lockgate.spark.files.WordMatch.words
+    for case in json.loads((FIXTURES / "words.json").read_text()):
+        assert sorted(words(case["text"])) == sorted(case["words"]), case
+
+
 def test_faults_of_messages(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     parse, shapes = jvm.io.lockgate.spark.bridge.Bridge.JSON.readTree, jvm.io.lockgate.spark.bridge.Shapes

@@ -38,7 +38,9 @@ from lockgate.pushdown import (
     columns_of,
     describe,
     from_json,
+    necessary_condition,
     reason_unsupported,
+    unsupported_reason,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +89,9 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
         # A column that is not read may be under a key that is not held. A file can then be opened only like
         # this.
         is_strict = require_keys(table, seen, planned, sorted(needed), "changing rows of")
-    context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
+    context.dispatcher.reports.remember_report(
+        request["scan_id"], _report(context, table, planned.report, request)
+    )
     reply = _reply(context, table, planned, request, seen, is_strict=is_strict)
     reply["metrics"] = metrics_of(planned, time.monotonic() - started)
     return reply
@@ -154,10 +158,11 @@ def _plan(context: Context, table: Table, needed: AbstractSet[str], request: Pla
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
+    required = _required(table, request)
     source = context.source(
         table,
         ReadRequest(
-            predicate=all_of(*late) if drops else AlwaysTrue(),
+            predicate=all_of(*required, *(late if drops else ())),
             snapshot_id=None if selected.between else selected.snapshot_id,
             between=selected.between,
             strict=request["strict"],
@@ -174,6 +179,13 @@ def _plan(context: Context, table: Table, needed: AbstractSet[str], request: Pla
     # Executors read the stored values: nothing there leaves out rows or applies masks.
     require_unrestricted(table, planned.decision, "a scan by Spark")
     return planned
+
+
+def _required(table: Table, request: PlanRequest) -> list[Predicate]:
+    """Return what the conditions that Spark evaluates itself require of columns."""
+    found = [necessary_condition(node, table.schema.partition_keys) for node in request["conditions"]]
+    schema = table.schema.arrow_schema
+    return [each for each in found if each != AlwaysTrue() and unsupported_reason(each, schema) is None]
 
 
 def _cut(source: ScanSource, order: tuple[SortKey, ...], request: PlanRequest) -> None:
@@ -277,13 +289,14 @@ def _warn_of_masks(table: Table, seen: Visibility, columns: set[str]) -> None:
         )
 
 
-def _report(context: Context, report: ScanReport, request: PlanRequest) -> ScanReport:
+def _report(context: Context, table: Table, report: ScanReport, request: PlanRequest) -> ScanReport:
     offered = context.dispatcher.reports.filters(request["scan_id"])
     runtime = [from_json(item) for item in request["runtime_filters"]]
     notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
     columns, limit = tuple(request["columns"]), request["limit"]
     return dataclasses.replace(
         report,
+        skipping=(*report.skipping, *map(describe, _required(table, request))),
         remaining=offered.remaining(),
         columns=columns,
         limit=limit,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -221,6 +223,11 @@ def test_match_is_about_whole_words(texts: list[str], terms: list[str]) -> None:
     value, asked = " ".join(texts), " ".join(terms)
     check(col("c").match(asked), value, is_met=set(words_of(asked)) <= set(words_of(value)))
     assert is_true(col("c").match(" ".join(texts[:2])), value)
+
+
+def test_words_are_those_of_the_vectors() -> None:
+    cases = json.loads((Path(__file__).parents[2] / "fixtures/words.json").read_text())
+    assert [sorted(words_of(case["text"])) for case in cases] == [sorted(case["words"]) for case in cases]
 
 
 @settings(max_examples=examples(60))

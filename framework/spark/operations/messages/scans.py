@@ -53,9 +53,13 @@ class SortKeyJson(TypedDict):
 
 
 class SelectiveRequest(ScanRequest):
-    """A scan as it is built; `offered` counts the filters that Spark offered."""
+    """A scan as it is built; `offered` counts the filters that Spark offered.
+
+    `conditions` are those that Spark evaluates itself, with unknown operators where it has no translation.
+    """
 
     filters: list[PredicateJson]
+    conditions: list[PredicateJson]
     offered: int
     columns: list[str]
     limit: int | None

@@ -16,6 +16,7 @@ import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.catalog.ViewTable;
 import io.lockgate.spark.files.BucketFunction;
+import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.parts.Parts;
 import java.util.HashMap;
 import java.util.Map;
@@ -327,7 +328,7 @@ public final class LockgateCatalog
     return out;
   }
 
-  // --- functions: those that Lockgate's own plans use ---
+  // --- functions: match, and those that Lockgate's own plans use ---
 
   @Override
   public Identifier[] listFunctions(String[] namespace) {
@@ -338,6 +339,9 @@ public final class LockgateCatalog
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
     if (identifier.name().equals(BucketFunction.NAME)) {
       return new BucketFunction();
+    }
+    if (identifier.name().equals(WordMatch.NAME)) {
+      return new WordMatch();
     }
     UnboundFunction offered = Parts.function(SparkSession.active(), identifier.name());
     if (offered != null) {

@@ -16,7 +16,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class LateRules extends Rule<LogicalPlan> {
   private static final List<Rule<LogicalPlan>> RULES =
-      List.of(Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING);
+      List.of(
+          Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING, RemainingConditions.RULE);
 
   private final SparkSession session;
 

@@ -83,6 +83,7 @@ public final class LockgateScan
     this.request = request.deepCopy();
     this.request.set("filters", Predicates.toJson(accepted));
     this.request.put("offered", offered.length);
+    this.request.putArray("conditions");
     this.wholeFiles = wholeFiles;
     ArrayNode names = this.request.putArray("columns");
     for (String name : this.columns.fieldNames()) {
@@ -121,6 +122,25 @@ public final class LockgateScan
     return plan;
   }
 
+  /** The filters that the scan uses. */
+  public Predicate[] accepted() {
+    return accepted.clone();
+  }
+
+  /** Skips files by conditions that Spark asks of each row, but not where it writes them again. */
+  public synchronized void require(ArrayNode conditions) {
+    if (!wholeFiles && !conditions.equals(request.get("conditions"))) {
+      request.set("conditions", conditions);
+      forget();
+    }
+  }
+
+  private void forget() {
+    first = null;
+    plan = null;
+    packer = null;
+  }
+
   /** The filters that Spark offered to the scan. */
   public Predicate[] offered() {
     return offered.clone();
@@ -147,9 +167,7 @@ public final class LockgateScan
   public synchronized void requireStrict() {
     if (!request.get("strict").asBoolean()) {
       request.put("strict", true);
-      first = null;
-      plan = null;
-      packer = null;
+      forget();
     }
   }
 
