@@ -51,7 +51,7 @@ def test_numbers_of_kinds_of_lineage(spark: SparkSession) -> None:
     assert json.loads(twins.kinds()) == json.loads((FIXTURES / "lineage_kinds.json").read_text())
 
 
-def test_words(spark: SparkSession) -> None:
+def test_words_of_texts(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     words = jvm.io.lockgate.spark.files.WordMatch.words
     for case in json.loads((FIXTURES / "words.json").read_text()):
