@@ -226,7 +226,7 @@ def test_match_is_about_whole_words(texts: list[str], terms: list[str]) -> None:
 
 
 def test_words_are_those_of_the_vectors() -> None:
-    cases = json.loads((Path(__file__).parents[2] / "fixtures/words.json").read_text())
+    cases = json.loads((Path(__file__).parents[2] / "fixtures" / "words.json").read_text())
     assert [sorted(words_of(case["text"])) for case in cases] == [sorted(case["words"]) for case in cases]
 
 
