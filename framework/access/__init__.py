@@ -2,6 +2,7 @@
 
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
 from lockgate.framework.access.mask import Mask, stricter
+from lockgate.framework.access.mask_sql import mask_sql
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.request import AccessRequest, Action, Target
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
@@ -24,5 +25,6 @@ __all__ = [
     "as_sql",
     "combined",
     "combined_sql",
+    "mask_sql",
     "stricter",
 ]

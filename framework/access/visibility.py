@@ -91,10 +91,3 @@ class Visibility:
     def decrypted(self) -> tuple[str, ...]:
         """The encrypted columns with a held key, for themselves or for a part of them."""
         return tuple(name for name, keys in self.encrypted.items() if self.held.intersection(keys))
-
-    @property
-    def withheld_keys(self) -> frozenset[str]:
-        """The keys of denied columns that no other column needs."""
-        closed = {key for name, keys in self.encrypted.items() if name in self.denied for key in keys}
-        needed = {key for name, keys in self.encrypted.items() if name not in self.denied for key in keys}
-        return frozenset(closed - needed)

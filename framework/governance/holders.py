@@ -38,7 +38,8 @@ class Rights:
     """What a holder may do with a table now.
 
     `readable` and `masked` are columns; `row_filter` is None if all rows are visible. `actions` are those on
-    the table as a whole.
+    the table as a whole. `whole_masks` maps masked columns to Ranger's names of their masks, without those
+    that have a condition.
     """
 
     holder: Holder
@@ -48,6 +49,7 @@ class Rights:
     row_filter: str | None = field(repr=False)
     mask_texts: tuple[str, ...] = field(repr=False)
     actions: tuple[Action, ...] = ()
+    whole_masks: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def holder_of(principal: Principal) -> Holder:
@@ -106,6 +108,11 @@ def rights_of(engine: Engine, holder: Holder, resource: Mapping[str, str], colum
         row_filter,
         tuple(text for result in masks.values() for text in result.info.values()),
         tuple(each for each in actions if decide_whole(engine, _about(engine, asked, each))[1]),
+        {
+            column: str(mask_name(each))
+            for column, each in masks.items()
+            if not each.info.get("maskCondition")
+        },
     )
 
 

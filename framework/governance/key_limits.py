@@ -6,31 +6,34 @@ server that applies the policies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockgate.framework.access import Action
 from lockgate.framework.governance.requests.office import office_of
+from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split
+from lockgate.framework.store.withheld_keys import columns_named, is_found_in_files, key_uses
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
     from lockgate.framework.governance.holders import Rights
     from lockgate.framework.store.schema.schema import TableSchema
 
-_WORD = re.compile(r"\w+")
-
 
 @dataclass(frozen=True)
 class ColumnKeys:
-    """The keys of a top-level column and its parts; `whole` is the key of all of it, if there is one."""
+    """The keys of a top-level column and its parts; `whole` is the key of all of it, if there is one.
+
+    `mask` is what files have in place of its values, None if a policy's mask cannot be found there.
+    """
 
     whole: str | None
     every: frozenset[str]
+    mask: str | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -48,18 +51,27 @@ def column_keys(schema: TableSchema) -> dict[str, ColumnKeys]:
     every: dict[str, set[str]] = {name: set() for name in schema.field_names}
     for path, key in named.items():
         every[split(path)[0]].add(key)
-    return {name: ColumnKeys(named.get(name), frozenset(keys)) for name, keys in every.items()}
+    types = {field.name: str(field.type) for field in schema.fields}
+    masks = {
+        use.column: use.mask
+        for use in key_uses(schema, ())
+        if use.column and use.mask and is_found_in_files(use.mask, types[use.column])
+    }
+    return {
+        name: ColumnKeys(named.get(name), frozenset(keys), masks.get(name)) for name, keys in every.items()
+    }
 
 
 def limits(keys: Mapping[str, ColumnKeys], rights: Rights) -> Iterator[Limit]:
     """Yield what keys cannot carry of the rights of somebody who may read some columns."""
     texts = [*rights.mask_texts, rights.row_filter or ""]
-    words = {word for text in texts for word in _WORD.findall(text.lower())}
-    needed = {name for name in keys if name in rights.readable or name.lower() in words}
+    named = columns_named(texts, keys)
+    shown = {name for name in rights.readable if not _is_carried(keys[name], rights.whole_masks.get(name))}
+    needed = shown | named
     for name, column in keys.items():
-        if name in rights.masked:
+        if name in rights.masked and name in shown:
             yield Limit(name, column.whole or "", "mask")
-        elif name in rights.readable:
+        elif name in shown:
             continue
         elif column.whole is None:
             yield Limit(name, "", "no key")
@@ -69,6 +81,11 @@ def limits(keys: Mapping[str, ColumnKeys], rights: Rights) -> Iterator[Limit]:
             yield Limit(name, column.whole, f"same key as {', '.join(shared)}")
     if rights.row_filter is not None:
         yield Limit("", "", "row filter")
+
+
+def _is_carried(column: ColumnKeys, mask: str | None) -> bool:
+    """Tell whether a reader without the key finds the mask of a policy in the files."""
+    return mask is not None and column.mask is not None and ORC_MASKS.get(mask) == column.mask
 
 
 def by_limit(keys: Mapping[str, ColumnKeys], every: Iterable[Rights]) -> dict[Limit, list[str]]:

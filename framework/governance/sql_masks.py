@@ -14,7 +14,7 @@ from lockgate.framework.access.mask_sql import NULL, is_text, mask_sql
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.pushdown.sql import sql_name
 
-_ORC = {"MASK": "redact", "MASK_HASH": "sha256", "MASK_NULL": "nullify"}
+ORC_MASKS = {"MASK": "redact", "MASK_HASH": "sha256", "MASK_NULL": "nullify"}
 _SHOWN = 4
 _LENGTH = re.compile(r"(?:VAR)?CHAR\((\d+)\)")
 
@@ -34,8 +34,8 @@ def sql_of(service: ServiceDefinition, info: Mapping[str, str], column: str, kin
 
 def _mask(service: ServiceDefinition, info: Mapping[str, str], column: str, kind: str) -> str:
     name, quoted = info["maskType"].upper(), sql_name(column)
-    if name in _ORC:
-        return mask_sql(Mask(_ORC[name]), column, kind) or NULL
+    if name in ORC_MASKS:
+        return mask_sql(Mask(ORC_MASKS[name]), column, kind) or NULL
     if name in _PARTS:
         return _PARTS[name](quoted, kind)
     defined = service.mask_types.get(name) or {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from lockgate.framework.plugins import current_principal, plugins
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Principal
+    from lockgate.framework.spark.grants import ScanRights
     from lockgate.framework.store.catalog import Catalog
 
 _SESSION_SCHEME = "session:"
@@ -24,6 +26,24 @@ _SESSION_OPTIONS = frozenset({"warehouse", "keys"})
 # One for all, so that it has one handle.
 _NO_KEYS = NoKeys()
 _CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots", ON_PLAINTEXT.key}
+
+
+_MOST_PLANS = 10_000
+
+
+@dataclass(frozen=True)
+class KeyPlan:
+    """The keys of a plan: their provider, whose plan it is, the keys it does not get, and by which rights."""
+
+    provider: KeyProvider
+    principal: Principal
+    withheld: frozenset[str] = frozenset()
+    rights: ScanRights | None = None
+
+    @property
+    def others(self) -> tuple[Principal, frozenset[str], ScanRights | None]:
+        """Return all but the provider, which counts by identity."""
+        return self.principal, self.withheld, self.rights
 
 
 class KeyScopes:
@@ -35,7 +55,7 @@ class KeyScopes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._providers: dict[str, tuple[KeyProvider, Principal, frozenset[str]]] = {}
+        self._plans: OrderedDict[str, KeyPlan] = OrderedDict()
         self._specs: dict[str, KeyProvider] = {}
         self._given: dict[str, KeyProvider] = {}
         self._grants: dict[str, set[str]] = {}
@@ -45,35 +65,41 @@ class KeyScopes:
         provider: KeyProvider,
         principal: Principal | None = None,
         withheld: frozenset[str] = frozenset(),
+        rights: ScanRights | None = None,
     ) -> str:
         """Return the handle of `provider` for plans of `principal`, by default of the one who asks now.
 
-        It is the same one for one provider and principal every time. Executors name it in their questions,
-        which no session asks: it says for whom, and which keys are `withheld` from that plan.
+        It is the same one for one provider, principal and decision every time. Executors name it in their
+        questions, which no session asks: it says for whom, which keys are `withheld` from that plan, and by
+        which `rights` it reads. The oldest of many handles are forgotten: their plans get no more keys.
         """
-        whose = principal or current_principal()
+        plan = KeyPlan(provider, principal or current_principal(), withheld, rights)
         with self._lock:
-            for handle, (one, other, without) in self._providers.items():
-                if one is provider and other == whose and without == withheld:
+            for handle, one in self._plans.items():
+                if one.provider is provider and one.others == plan.others:
+                    self._plans.move_to_end(handle)
                     return handle
             handle = _new_handle()
-            self._providers[handle] = (provider, whose, withheld)
+            self._plans[handle] = plan
+            if len(self._plans) > _MOST_PLANS:
+                self._plans.popitem(last=False)
             return handle
 
     def provider(self, handle: str) -> KeyProvider:
         """Return the provider behind a plan's handle, strict or not; NotFoundError if there is none."""
-        return self._plan(handle)[0]
+        return self.plan(handle).provider
 
     def principal(self, handle: str) -> Principal:
         """Return whose plan a handle stands in; NotFoundError as `provider`."""
-        return self._plan(handle)[1]
+        return self.plan(handle).principal
 
     def withheld(self, handle: str) -> frozenset[str]:
         """Return the keys that a plan does not get, whatever it asks; NotFoundError as `provider`."""
-        return self._plan(handle)[2]
+        return self.plan(handle).withheld
 
-    def _plan(self, handle: str) -> tuple[KeyProvider, Principal, frozenset[str]]:
-        found = self._providers.get(handle.removesuffix(_STRICT))
+    def plan(self, handle: str) -> KeyPlan:
+        """Return what a handle stands for; NotFoundError as `provider`."""
+        found = self._plans.get(handle.removesuffix(_STRICT))
         if found is None:
             raise NotFoundError(_UNKNOWN)
         return found

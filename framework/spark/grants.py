@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockgate.framework.access import Principal, SqlDecision
+from lockgate.framework.access import Principal, SqlDecision, Target
 
 _MOST = 10_000
 
@@ -35,6 +35,30 @@ class Grant:
     readable: frozenset[str]
     session: str | None = None
     of_policy: bool = False
+
+
+@dataclass(frozen=True)
+class ScanRights:
+    """What was decided when a scan was planned; each key of its files is decided about again.
+
+    `types` are those of the columns of `target` by the names that policies know; `columns` maps each key to
+    the columns that need it.
+    """
+
+    target: Target
+    types: Mapping[str, str] = field(hash=False)
+    decision: SqlDecision
+    columns: Mapping[str, frozenset[str]] = field(hash=False)
+
+    def hides_more(self, key: str, now: SqlDecision) -> bool:
+        """Tell whether a decision of now hides rows, or values under a key, that were shown before."""
+        before = self.decision
+        if now.apply_for or now.row_filter not in (None, before.row_filter):
+            return True
+        return any(
+            column in now.denied or now.masks.get(column, None) not in (None, before.masks.get(column))
+            for column in self.columns.get(key, frozenset())
+        )
 
 
 class Grants:

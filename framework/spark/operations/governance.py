@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target, combined_sql
 from lockgate.framework.plugins import Denied, plugins, publish
 from lockgate.framework.spark.foreign_relations import refusal_of_path, targets_of
-from lockgate.framework.spark.grants import Grant
+from lockgate.framework.spark.grants import Grant, ScanRights
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.governance import (
     DecideAnswer,
@@ -30,9 +30,13 @@ from lockgate.framework.spark.operations.messages.governance import (
 )
 from lockgate.framework.spark.operations.statements import check_nodes, check_settings
 from lockgate.framework.spark.operations.system_tables import SYSTEM_NAMESPACE
+from lockgate.framework.store.withheld_keys import columns_named, needed_columns, withheld_keys
 
 if TYPE_CHECKING:
+    from lockgate.framework.access import Principal
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
+    from lockgate.framework.store.withheld_keys import KeyUse
 
 _WORD = re.compile(r"\w+")
 
@@ -234,8 +238,7 @@ def _grant(context: Context, relation: OurRelation, found: SqlDecision) -> str:
     types = _types(relation)
     texts = [*found.masks.values(), found.row_filter or ""]
     # A filter may look at columns that its reader may not see. They are read, and stay below the filter.
-    words = {word for text in texts for word in _WORD.findall(text.lower())}
-    readable = frozenset(name for name in types if name not in found.denied or name.lower() in words)
+    readable = columns_named(texts, types) | (types.keys() - found.denied.keys())
     table, names = _table(context, relation), _policy_names(context, relation)
     return _token(context, table, types, names, found, readable)
 
@@ -279,12 +282,12 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
     """Check that a scan of stored rows has a grant for them; AccessDeniedError if not."""
     grant = context.dispatcher.grants.find(token)
     if grant is None or grant.principal != context.principal or grant.table_id != table.table_id:
-        raise _no_grant(table, "was not planned under the rights of the one who asks")
+        raise _no_grant(table.identifier, "was not planned under the rights of the one who asks")
     names = grant.policy_names
     types = {names.get(column, column): kind for column, kind in grant.types.items()}
     now = renamed(_asked(context, _target_of(table), types, records=False), names)
     if now != grant.decision and not grant.of_policy:
-        raise _no_grant(table, "was planned under policies that have changed")
+        raise _no_grant(table.identifier, "was planned under policies that have changed")
     more = sorted(set(needed) - grant.readable)
     lacks = [text for column in more for text in now.denied.get(column, ())]
     if lacks:  # the scan of a subquery is planned before the statement's columns are looked at
@@ -292,7 +295,7 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
         _publish(context, target, more, lacks)
         raise _denied(context, f"{target} (columns {', '.join(more)})", [*lacks, *now.ask])
     if more:
-        raise _no_grant(table, f"reads {', '.join(more)}, which is more than was decided about")
+        raise _no_grant(table.identifier, f"reads {', '.join(more)}, which is more than was decided about")
 
 
 def readable_columns(context: Context) -> frozenset[str] | None:
@@ -301,10 +304,44 @@ def readable_columns(context: Context) -> frozenset[str] | None:
     return None if grant is None else grant.readable
 
 
-def _no_grant(table: Table, why: str) -> AccessDeniedError:
+def rights_of_scan(
+    context: Context, table: Table, uses: Collection[KeyUse], merged: TableSchema | None
+) -> tuple[ScanRights | None, frozenset[str]]:
+    """Return by which rights a scan gets keys, and the keys that it does not get; None if nobody decides."""
+    if not plugins().decides_access():
+        return None, frozenset()
+    grant = context.dispatcher.grants.find(context.request["grant"])
+    if grant is not None and grant.of_policy:
+        return None, frozenset()
+    names = grant.policy_names if grant else {}
+    types = grant.types if grant else {field.name: str(field.type) for field in table.schema.fields}
+    found = grant.decision if grant else SqlDecision()
+    needed = needed_columns(found, types, uses, merged)
+    columns: dict[str, set[str]] = {}
+    for use in uses:
+        if use.column is not None and use.column in needed and use.column not in found.denied:
+            columns.setdefault(use.key, set()).add(names.get(use.column, use.column))
+    today = {names.get(column, column): kind for column, kind in types.items()}
+    decided = renamed(found, {new: old for old, new in names.items()})
+    by_key = {key: frozenset(each) for key, each in columns.items()}
+    rights = ScanRights(_target_of(table), today, decided, by_key)
+    return rights, withheld_keys(uses, needed) if grant else frozenset()
+
+
+def check_key(rights: ScanRights, principal: Principal, key: str) -> None:
+    """Check that who reads by `rights` may still see the values under a key; AccessDeniedError if not."""
+    if not plugins().decides_access():
+        return
+    request = AccessRequest(principal, Action.SELECT, rights.target, frozenset(rights.types))
+    now = plugins().authorize_sql(request, rights.types, records=False)
+    if rights.hides_more(key, now):
+        raise _no_grant(rights.target.name, "was planned under policies that have changed")
+
+
+def _no_grant(table: object, why: str) -> AccessDeniedError:
     return AccessDeniedError(
-        f"a scan of table {table.identifier} {why}: run the query again, or create its DataFrame again",
-        (f"SELECT on table {table.identifier}",),
+        f"a scan of table {table} {why}: run the query again, or create its DataFrame again",
+        (f"SELECT on table {table}",),
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeAlias
 
-from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
+from lockgate.errors import AccessDeniedError, InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
 from lockgate.framework.plugins import KeyUnwrapped, acting_as, current_principal, publish
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.governance import check_key
 from lockgate.framework.spark.operations.messages.keys import (
     CreatedKey,
     CreateKeyRequest,
@@ -25,13 +26,22 @@ def unwrap(context: Context, request: UnwrapRequest) -> UnwrapAnswer:
     """Unwrap the local key of a file.
 
     A missing or denied master key is an answer, in a strict scope an error; so is a missing version of a key
-    that is held. The key of columns that are denied to the plan's user is as good as missing.
+    that is held. A key is as good as missing if the plan's user needs no value under it: its columns are
+    denied, or the masks in the files are those of the policies. Raises AccessDeniedError if policies hide
+    more of the table than when the plan was made.
     """
     provider = context.dispatcher.scopes.provider(request["scope"])
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
-    if key.name in context.dispatcher.scopes.withheld(request["scope"]):
+    plan = context.dispatcher.scopes.plan(request["scope"])
+    if key.name in plan.withheld:
         _publish(key, granted=False)
         return {"plain": None}
+    if plan.rights is not None:
+        try:
+            check_key(plan.rights, plan.principal, key.name)
+        except AccessDeniedError:
+            _publish(key, granted=False)
+            raise
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
     except (KeyMissingError, KeyDeniedError) as error:

@@ -14,7 +14,7 @@ from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context, batch_properties
 from lockgate.framework.spark.operations.data_files import check_formats, fields_of, split_message
-from lockgate.framework.spark.operations.governance import check_grant, readable_columns
+from lockgate.framework.spark.operations.governance import check_grant, readable_columns, rights_of_scan
 from lockgate.framework.spark.operations.messages.scans import (
     BucketingJson,
     FiltersAnswer,
@@ -29,6 +29,7 @@ from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.store.visibility import require_keys, visibility
+from lockgate.framework.store.withheld_keys import key_uses
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -92,7 +93,7 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     context.dispatcher.reports.remember_report(
         request["scan_id"], _report(context, table, planned.report, request)
     )
-    reply = _reply(context, table, planned, request, seen, is_strict=is_strict)
+    reply = _reply(context, table, planned, request, is_strict=is_strict)
     reply["metrics"] = metrics_of(planned, time.monotonic() - started)
     return reply
 
@@ -310,7 +311,6 @@ def _reply(
     table: Table,
     planned: ScanPlan,
     request: PlanRequest,
-    seen: Visibility,
     *,
     is_strict: bool,
 ) -> PlanAnswer:
@@ -321,16 +321,18 @@ def _reply(
     if merging:
         _check_key_columns(table, planned)
     check_formats(table, planned)
-    scope = None
+    scope, withheld = None, frozenset[str]()
     if table.keys is not None:
-        scope = context.dispatcher.scopes.register(table.keys, withheld=seen.withheld_keys)
+        uses = key_uses(planned.schema, planned.schemas.values())
+        rights, withheld = rights_of_scan(context, table, uses, planned.schema if merging else None)
+        scope = context.dispatcher.scopes.register(table.keys, withheld=withheld, rights=rights)
     sizes = split_sizes(table, request["options"])
     return {
         "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
-        "integrity": IntegrityPolicy(table).mode_of_all(planned.schemas.values()),
+        "integrity": IntegrityPolicy(table, withheld).mode_of_all(planned.schemas.values()),
         "merge_plan": _merge_plan(planned, request) if merging else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Literal
 
 from lockgate.errors import IntegrityError
@@ -17,10 +17,13 @@ Mode = Literal["require", "verify", "ignore"]
 
 
 class IntegrityPolicy:
-    """Decides for the files of one table; asks its key provider at most once for each key."""
+    """Decides for the files of one table; asks its key provider at most once for each key.
 
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
+    The reader gets none of the `withheld` keys.
+    """
+
+    def __init__(self, table: TableHandle, withheld: Collection[str] = ()) -> None:
+        self._table, self._withheld = table, frozenset(withheld)
         self._usable: dict[str, bool] = {}
 
     def mode(self, schema: TableSchema) -> Mode:
@@ -61,5 +64,6 @@ class IntegrityPolicy:
 
     def _can_use(self, name: str) -> bool:
         if name not in self._usable:
-            self._usable[name] = self._table.keys is not None and self._table.keys.usable(name)
+            keys = self._table.keys
+            self._usable[name] = keys is not None and name not in self._withheld and keys.usable(name)
         return self._usable[name]

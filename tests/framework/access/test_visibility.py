@@ -54,12 +54,6 @@ def test_without_known_keys_every_encrypted_column_is_masked() -> None:
     assert {Visibility(ENCRYPTED).column(name).sight for name in ENCRYPTED} == {Sight.MASKED_BY_KEY}
 
 
-def test_keys_that_visible_columns_need_are_not_withheld() -> None:
-    assert Visibility(ENCRYPTED, denied=frozenset({"address"})).withheld_keys == {"place"}
-    assert Visibility(ENCRYPTED, denied=frozenset({"ssn", "address"})).withheld_keys == {"pii", "place"}
-    assert Visibility(ENCRYPTED).withheld_keys == frozenset()
-
-
 def test_a_visibility_does_not_change_with_what_it_was_made_of() -> None:
     masks = {"ssn": REDACT}
     seen = Visibility(masks=masks)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lockgate.framework.access import Principal
+from lockgate.errors import AccessDeniedError, NotFoundError
+from lockgate.framework.access import AccessRequest, Principal, SqlDecision, Target
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.plugins import Event, KeyUnwrapped, hookimpl, plugins
+from lockgate.framework.spark import catalogs
 from lockgate.framework.spark.catalogs import KeyScopes
+from lockgate.framework.spark.grants import ScanRights
 from lockgate.framework.spark.operations import keys as key_operations
 
 
@@ -90,3 +94,68 @@ def test_a_plan_gets_no_key_of_a_column_that_is_denied() -> None:
     assert ask("pii") == {"plain": None}
     assert "plain" in ask("other")
     assert key_operations.OPERATIONS["keys.names"](context, {"scope": scope}) == ["other"]
+
+
+def test_a_key_is_asked_about_again_and_not_given_once_policies_hide_more(events: list[Event]) -> None:
+    keys = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+    key = keys.current_key("pii")
+    scopes, ada = KeyScopes(), Principal("ada")
+    target = Target("table", "db.people")
+    rights = ScanRights(target, {"ssn": "STRING"}, SqlDecision(), {"pii": frozenset({"ssn"})})
+    scope = scopes.register(keys, ada, rights=rights)
+    assert scope != scopes.register(
+        keys, ada, rights=replace(rights, decision=SqlDecision(masks={"id": "1"}))
+    )
+    assert scope == scopes.register(keys, ada, rights=replace(rights))
+    context: Any = SimpleNamespace(dispatcher=SimpleNamespace(scopes=scopes))
+    request = {
+        "scope": scope,
+        "name": "pii",
+        "version": key.version,
+        "algorithm": key.algorithm.name,
+        "encrypted": base64.b64encode(keys.create_local_key(key).encrypted).decode(),
+    }
+    asked: list[AccessRequest] = []
+    said = [SqlDecision()]
+
+    @hookimpl
+    def lockgate_authorize_sql(request: AccessRequest, types: Any, records: bool) -> SqlDecision:
+        asked.append(request)
+        return said[-1]
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> None:
+        return None
+
+    both = {"lockgate_authorize_sql": lockgate_authorize_sql, "lockgate_authorize": lockgate_authorize}
+    plugins().register(SimpleNamespace(**both), "decider")
+    try:
+        unwrap = key_operations.OPERATIONS["keys.unwrap"]
+        assert unwrap(context, request) != {"plain": None}
+        assert (asked[0].principal, asked[0].target, asked[0].columns) == (ada, target, {"ssn"})
+        for decision in (
+            SqlDecision(denied={"ssn": ("a role",)}),
+            SqlDecision(masks={"ssn": "NULL"}),
+            SqlDecision(row_filter="id > 1"),
+            SqlDecision(apply_for=("everything",)),
+        ):
+            said.append(decision)
+            with pytest.raises(AccessDeniedError, match="policies that have changed: run the query again"):
+                unwrap(context, request)
+        said.append(SqlDecision(denied={"pay": ("a role",)}))
+        assert unwrap(context, request) != {"plain": None}, "nothing under this key is hidden"
+    finally:
+        plugins().unregister("decider")
+    assert plugins().events.flush()
+    assert [each.granted for each in events if isinstance(each, KeyUnwrapped)] == [True, *[False] * 4, True]
+
+
+def test_the_oldest_plans_get_no_more_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogs, "_MOST_PLANS", 2)
+    scopes, keys = KeyScopes(), MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+    handles = [scopes.register(keys, Principal(name)) for name in ("ada", "bob")]
+    scopes.register(keys, Principal("ada"))  # used again, so not the oldest
+    scopes.register(keys, Principal("cal"))
+    assert scopes.principal(handles[0]).user == "ada"
+    with pytest.raises(NotFoundError, match="connect again"):
+        scopes.principal(handles[1])

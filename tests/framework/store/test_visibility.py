@@ -10,7 +10,6 @@ import pytest
 from lockgate.framework.access import Decision, Mask, Sight
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store import visibility as store_visibility
 from lockgate.framework.store.visibility import column_marks, visibility
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ssn", pa.string()), ("pay", pa.int64())])
@@ -44,19 +43,9 @@ def test_keys_and_decisions_count_together(table: Table) -> None:
     assert list(column_marks(table, seen)) == ["ssn"]
 
 
-def test_columns_outside_a_grant_are_denied_and_their_keys_withheld(table: Table) -> None:
+def test_columns_outside_a_grant_are_denied(table: Table) -> None:
     seen = visibility(table, readable=["id"])
     assert [seen.column(name).sight for name in ("ssn", "pay")] == [Sight.DENIED, Sight.DENIED]
-    assert seen.withheld_keys == {"pii", "finance"}
-    assert visibility(table, readable=["id", "ssn", "pay"]).withheld_keys == frozenset()
-
-
-def test_the_key_of_a_column_that_only_the_option_names_is_withheld_too(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encrypted = {**store_visibility.encrypted_columns(table), "gone": ("old",)}
-    monkeypatch.setattr(store_visibility, "encrypted_columns", lambda _: encrypted)
-    assert "old" in visibility(table, readable=["id"]).withheld_keys
 
 
 def test_a_table_without_keys_shows_masks(tmp_path: Path) -> None:

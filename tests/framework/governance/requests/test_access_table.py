@@ -143,13 +143,14 @@ def test_keys_carry_a_denial_of_a_key_of_its_own_and_nothing_else(world: World) 
     ]
 
 
-def test_keys_carry_no_masks_and_no_row_filters(world: World) -> None:
+def test_keys_carry_masks_that_files_store_but_no_others_and_no_row_filters(world: World) -> None:
     world.put(*limits())
     assert world.check_keys() == [
         (None, None, "row filter", ["group staff"]),
         ("pay", "two", "used by a row filter or mask", ["group staff"]),
     ]
-    world.put(*limits(), allow(f"{TABLE}.id|name|ssn", users=["ann"]))
+    hashed = mask(f"{TABLE}.name", "MASK_HASH", priority=1, users=["ann"])
+    world.put(*limits(), hashed, allow(f"{TABLE}.id|name|ssn", users=["ann"]))
     found = world.check_keys()
     assert ("name", "one", "mask", ["user ann"]) in found
     assert ("ssn", "one", "same key as name", ["user ann"]) in found

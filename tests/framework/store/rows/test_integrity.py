@@ -163,6 +163,9 @@ def test_files_from_before_a_key_was_named_do_not_require_it(tmp_path: Path) -> 
     assert policy.mode_of_all([table.schema, later]) == "verify"
     assert policy.mode_of_all([later]) == "require"
     assert policy.mode_of_all([]) == "verify"
+    assert IntegrityPolicy(held, withheld={"fin"}).mode_of_all([later]) == "verify", (
+        "who gets no key checks nothing"
+    )
 
 
 def test_encryption_that_begins_later_requires_tags(tmp_path: Path) -> None:

@@ -63,17 +63,30 @@ public final class Failure extends AnalysisException {
    * An error about a row, met in a task: Spark shows its message without the job's story around it.
    */
   public static SparkRuntimeException ofRow(String message) {
-    return inTask(message, null);
+    return new OfTask(message, null);
   }
 
   /** An error that a task met in what it reads, shown like one about a row. */
   public static SparkRuntimeException inTask(String message, Throwable cause) {
-    return new SparkRuntimeException(
-        "USER_RAISED_EXCEPTION",
-        new scala.collection.immutable.Map.Map1<>("errorMessage", message),
-        cause,
-        new QueryContext[0],
-        "");
+    return new OfTask(message, cause);
+  }
+
+  /** Tells whether an error is one of these, and none that an expression raised. */
+  public static boolean isOfTask(Throwable error) {
+    return error instanceof OfTask;
+  }
+
+  private static final class OfTask extends SparkRuntimeException {
+    private static final long serialVersionUID = 1;
+
+    OfTask(String message, Throwable cause) {
+      super(
+          "USER_RAISED_EXCEPTION",
+          new scala.collection.immutable.Map.Map1<>("errorMessage", message),
+          cause,
+          new QueryContext[0],
+          "");
+    }
   }
 
   @SuppressWarnings("unchecked") // erased: what is thrown stays what it is

@@ -1,6 +1,7 @@
 package io.lockgate.spark.governance;
 
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
 import java.io.Serializable;
 import java.util.function.Supplier;
 import org.apache.spark.SparkThrowable;
@@ -51,6 +52,7 @@ final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iter
     boolean isOfExpression =
         thrown instanceof SparkThrowable
             && !(thrown instanceof AnalysisException)
+            && !Failure.isOfTask(thrown)
             && !String.valueOf(((SparkThrowable) thrown).getCondition()).startsWith(OF_FILES);
     return isOfExpression
         ? Bridge.failure(

@@ -1,0 +1,1 @@
+"""What policies cost queries of Spark, next to the same queries without them."""
