@@ -18,7 +18,7 @@ TYPES = {name: "BIGINT" if name in ("id", "pay") else "STRING" for name in NAMES
 ENCRYPT = {"orc.encrypt": "pii:ssn,mail;money:pay;odd:my col", "orc.mask": "redact:ssn;sha256:mail"}
 
 
-def schema(names: tuple[str, ...] = NAMES, number: int = 0, **options: str) -> TableSchema:
+def schema(options: Mapping[str, str], names: tuple[str, ...] = NAMES, number: int = 0) -> TableSchema:
     columns = pa.schema([(name, pa.int64() if name in ("id", "pay") else pa.string()) for name in names])
     made = Schema.from_arrow(columns, options=options)
     fields = made.fields
@@ -30,7 +30,7 @@ def masked(name: str, column: str) -> str:
 
 
 def left_out(decision: SqlDecision, *files: TableSchema, merged: bool = False) -> frozenset[str]:
-    read = schema(**ENCRYPT)
+    read = schema(ENCRYPT)
     uses = key_uses(read, files)
     return withheld_keys(uses, needed_columns(decision, TYPES, uses, read if merged else None))
 
@@ -70,7 +70,7 @@ def test_a_mask_that_the_files_store_needs_no_key(masks: dict[str, str], withhel
 
 
 def test_a_redacted_number_may_be_too_large_for_its_type() -> None:
-    read = schema(**{"orc.encrypt": "money:pay", "orc.mask": "redact:pay"})
+    read = schema({"orc.encrypt": "money:pay", "orc.mask": "redact:pay"})
     decision = SqlDecision(masks={"pay": masked("redact", "pay")})
     assert "pay" in needed_columns(decision, TYPES, key_uses(read, ()))
 
@@ -83,13 +83,13 @@ def test_masked_and_denied_columns_of_one_key_leave_it_out_together() -> None:
 
 def test_every_schema_of_a_file_counts() -> None:
     decision = SqlDecision(masks={"pay": masked("nullify", "pay")})
-    older = schema(number=1, **{"orc.encrypt": "money:pay", "orc.mask": "redact:pay"})
+    older = schema({"orc.encrypt": "money:pay", "orc.mask": "redact:pay"}, number=1)
     assert left_out(decision, older) == frozenset(), "files of another mask would show that one"
-    plain = schema(number=2)
+    plain = schema({}, number=2)
     assert left_out(decision, plain) == {"money"}, "the mask of the policy is put on the values there"
-    old = schema(number=3, **{"orc.encrypt": "old:pay"})
+    old = schema({"orc.encrypt": "old:pay"}, number=3)
     assert left_out(denied("pay"), old) == {"money", "old"}
-    named = schema(("id", "ssn", "mail", "salary", "my col"), 4, **{"orc.encrypt": "money:id"})
+    named = schema({"orc.encrypt": "money:id"}, ("id", "ssn", "mail", "salary", "my col"), 4)
     assert left_out(denied("pay"), named) == frozenset(), "id is read there"
 
 
@@ -97,7 +97,7 @@ def test_merging_needs_values_and_the_columns_that_order_rows() -> None:
     decision = SqlDecision(masks={"pay": masked("nullify", "pay")})
     assert left_out(decision, merged=True) == frozenset()
     assert left_out(denied("pay"), merged=True) == {"money"}
-    read = schema(**ENCRYPT, **{"sequence.field": "pay"})
+    read = schema({**ENCRYPT, "sequence.field": "pay"})
     uses = key_uses(read, ())
     needed = needed_columns(denied("pay"), TYPES, uses, read)
     assert "pay" in needed
