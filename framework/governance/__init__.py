@@ -1,7 +1,8 @@
 """Governance: decisions in Python, by policies, about what each user may see and do."""
 
-from lockgate.framework.governance.audit_log import AuditLog
-from lockgate.framework.governance.authorizer import RangerAuthorizer, Record
+from lockgate.framework.governance.audit.log import AuditLog
+from lockgate.framework.governance.audit.record import Record
+from lockgate.framework.governance.authorizer import RangerAuthorizer
 from lockgate.framework.governance.policy_files import PolicyFiles
 from lockgate.framework.governance.requests.folder import RequestFolder
 

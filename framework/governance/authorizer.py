@@ -16,7 +16,9 @@ from lockgate.framework.access import (
     Principal,
     SqlDecision,
     Target,
+    current_statement,
 )
+from lockgate.framework.governance.audit.record import Record
 from lockgate.framework.governance.ranger.conditions.request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
@@ -61,21 +63,6 @@ class Policies(Protocol):
 
     def engine(self) -> Engine:
         """Return it; raises PolicyError if there are no policies to go by."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """One decision, for audit: who asked for what, and by which policy it was decided."""
-
-    user: str
-    access: str
-    resource: str
-    kind: str
-    allowed: bool
-    policy: int
-    version: int
-    zone: str | None = None
-    reason: str | None = None
 
 
 @dataclass
@@ -315,6 +302,9 @@ class _Question:
                 version=self._engine.version,
                 zone=result.zone,
                 reason=result.reason,
+                action=self._request.action.value,
+                statement=current_statement(),
+                service_type=self._engine.service.id,
             )
         )
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError
+from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.column_ids import ids_of
 from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
-from lockgate.framework.lineage.model.literals import mask_literals, why_of
+from lockgate.framework.lineage.model.literals import why_of
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.warehouse import address_of, lineage_of, naming

@@ -4,6 +4,7 @@ from lockgate.framework.plugins.authorization import acting_as, authorize, curre
 from lockgate.framework.plugins.checks import STEPS
 from lockgate.framework.plugins.contracts import (
     AskedKeys,
+    AuditSink,
     BridgeContext,
     BridgeOperation,
     CandidateFile,
@@ -49,6 +50,7 @@ from lockgate.framework.plugins.session_options import check_session_options, se
 __all__ = [
     "STEPS",
     "AskedKeys",
+    "AuditSink",
     "BridgeContext",
     "BridgeOperation",
     "CandidateFile",

@@ -12,6 +12,7 @@ from typing import Any
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import KNOWN
 from lockgate.framework.plugins.contracts import (
+    AuditSink,
     CommitParticipant,
     FileCollector,
     FilePruner,
@@ -85,6 +86,7 @@ def _mapped(protocol: Any, lacks: str) -> Callable[[object], dict[str, Any]]:
 system_tables: Callable[[object], dict[str, Any]] = _mapped(SystemTable, "schema() or rows()")
 _warehouse_tables: Callable[[object], dict[str, Any]] = _mapped(WarehouseTable, "columns or batches()")
 _index_kinds: Callable[[object], dict[str, Any]] = _mapped(IndexKind, "accepts(), keys() or asked()")
+audit_sinks: Callable[[object], dict[str, Any]] = _mapped(AuditSink, "write()")
 lineage_sinks: Callable[[object], dict[str, Any]] = _mapped(LineageSink, "write()")
 
 
@@ -166,3 +168,13 @@ def pruners(answer: object) -> list[FilePruner]:
         if each.name in _TAKEN:
             raise ValueError(f"{each.name!r} is a step of every scan: give the pruner another name")
     return found
+
+
+def not_of(kind: type, answer: object) -> TypeError:
+    """Return the error for an answer of another type."""
+    return TypeError(f"expected {kind.__name__}, not {type(answer).__name__}")
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's message without line breaks."""
+    return " ".join(str(error).split())

@@ -160,6 +160,18 @@ class LineageSink(Protocol):
 
 
 @runtime_checkable
+class AuditSink(Protocol):
+    """A destination of audit."""
+
+    def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Take records of decisions, each a mapping with Ranger's fields.
+
+        A thread of its own calls this, in order. After an error the same records are offered again, so a
+        destination must tolerate records that it already has; their `id` tells.
+        """
+
+
+@runtime_checkable
 class FilePruner(Protocol):
     """A step of pruning that a plugin adds; explain and Spark's metrics call it by `name`."""
 

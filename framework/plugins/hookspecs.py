@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, SqlDecision
     from lockgate.framework.options.option import Option
     from lockgate.framework.plugins.contracts import (
+        AuditSink,
         BridgeOperation,
         CommandMaker,
         CommitParticipant,
@@ -131,6 +132,11 @@ def lockgate_before_change(change: PlannedChange) -> None:
 @hookspec
 def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
     """Return, by name, the commands that this plugin adds to `lockgate` in the shell."""
+
+
+@hookspec
+def lockgate_audit_sinks() -> Mapping[str, AuditSink]:
+    """Return, by name, the destinations that this plugin adds to audit."""
 
 
 @hookspec

@@ -24,6 +24,7 @@ from lockgate.framework.options.option import Option
 from lockgate.framework.plugins import checks, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
+    AuditSink,
     BridgeOperation,
     CommandMaker,
     CommitParticipant,
@@ -94,7 +95,7 @@ class PluginManager:
                 if self._pluggy.has_plugin(name):
                     self._pluggy.unregister(name=name)
                 raise PluginError(
-                    f"plugin {name!r} from {origin} breaks the plugin contract: {_one_line(error)}; "
+                    f"plugin {name!r} from {origin} breaks the plugin contract: {checks.one_line(error)}; "
                     f"the hooks are {', '.join(self._hooks)}",
                     name,
                 ) from error
@@ -128,7 +129,7 @@ class PluginManager:
             except Exception as error:  # a plugin may raise anything
                 raise PluginError(
                     f"plugin {entry_point.name!r} from {origin} cannot be imported: "
-                    f"{type(error).__name__}: {_one_line(error)}; repair or uninstall it, "
+                    f"{type(error).__name__}: {checks.one_line(error)}; repair or uninstall it, "
                     f"or leave it out by {DISABLE_VARIABLE}={entry_point.name}",
                     entry_point.name,
                 ) from error
@@ -159,6 +160,10 @@ class PluginManager:
     def warehouse_tables(self) -> Mapping[str, WarehouseTable]:
         """Return every system table of whole warehouses by its name."""
         return self._gather("lockgate_warehouse_tables", checks.warehouse_tables)
+
+    def audit_sinks(self) -> Mapping[str, AuditSink]:
+        """Return every destination of audit by its name."""
+        return self._gather("lockgate_audit_sinks", checks.audit_sinks)
 
     def lineage_sinks(self) -> Mapping[str, LineageSink]:
         """Return every receiver of lineage by its name."""
@@ -238,7 +243,7 @@ class PluginManager:
         answers = self._answers(hook, among, **arguments)
         for plugin, answer in answers:
             if not isinstance(answer, kind):
-                raise self._failed(plugin, hook, _not_of(kind, answer))
+                raise self._failed(plugin, hook, checks.not_of(kind, answer))
         return [answer for _, answer in answers if isinstance(answer, kind)]
 
     def _has(self, hook: str) -> bool:
@@ -247,7 +252,7 @@ class PluginManager:
     def _failed(self, plugin: str, hook: str, error: Exception) -> PluginError:
         return PluginError(
             f"plugin {plugin!r} from {self._origin.get(plugin, 'this process')}: {hook}() failed: "
-            f"{type(error).__name__}: {_one_line(error)}",
+            f"{type(error).__name__}: {checks.one_line(error)}",
             plugin,
         )
 
@@ -262,7 +267,7 @@ class PluginManager:
             return Principal(caller.user)
         if not isinstance(found, Principal):
             plugin = self._attribution.plugin_of(found)
-            raise self._failed(plugin, "lockgate_principal", _not_of(Principal, found))
+            raise self._failed(plugin, "lockgate_principal", checks.not_of(Principal, found))
         return found
 
     def decides_access(self) -> bool:
@@ -379,14 +384,6 @@ def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
                 plugin,
             )
         owner[name] = plugin
-
-
-def _not_of(kind: type, answer: object) -> TypeError:
-    return TypeError(f"expected {kind.__name__}, not {type(answer).__name__}")
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _installed() -> list[tuple[EntryPoint, str]]:

@@ -8,6 +8,12 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record, RequestFolder
+    from lockgate.framework.governance.audit.destinations import (
+        FileAudit,
+        FolderAudit,
+        LoggerAudit,
+        SolrAudit,
+    )
     from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points.cover import covers, missing
     from lockgate.framework.governance.points.point import Point
@@ -21,13 +27,17 @@ __all__ = [
     "AdminSettings",
     "AuditLog",
     "Check",
+    "FileAudit",
+    "FolderAudit",
     "GrantChange",
+    "LoggerAudit",
     "Point",
     "PolicyApi",
     "PolicyFiles",
     "RangerAuthorizer",
     "Record",
     "RequestFolder",
+    "SolrAudit",
     "covers",
     "missing",
 ]
@@ -39,6 +49,10 @@ __getattr__ = lazy_attributes(
         "AdminSettings": "lockgate.framework.governance.ranger.protocol.settings",
         "AuditLog": "lockgate.framework.governance",
         "Check": "lockgate.framework.governance.checks",
+        **dict.fromkeys(
+            ("FileAudit", "FolderAudit", "LoggerAudit", "SolrAudit"),
+            "lockgate.framework.governance.audit.destinations",
+        ),
         "GrantChange": "lockgate.framework.governance.ranger.policies.grant_changes",
         "PolicyApi": "lockgate.framework.governance.ranger.protocol.policy_api",
         "Point": "lockgate.framework.governance.points.point",

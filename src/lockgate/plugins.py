@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.masks.conformance import MaskConformance
     from lockgate.framework.plugins import (
         AskedKeys,
+        AuditSink,
         BridgeContext,
         BridgeOperation,
         CandidateFile,
@@ -87,6 +88,7 @@ __all__ = [
     "AccessRequest",
     "Action",
     "AskedKeys",
+    "AuditSink",
     "AuthorizerConformance",
     "BridgeContext",
     "BridgeOperation",
@@ -184,6 +186,7 @@ __getattr__ = lazy_attributes(
         "IndexFileChanges": "lockgate.framework.plugins",
         "FileSet": "lockgate.framework.plugins",
         "AskedKeys": "lockgate.framework.plugins",
+        "AuditSink": "lockgate.framework.plugins",
         "KeyProviderConformance": "lockgate.framework.keys.conformance",
         "KeyProviderFactory": "lockgate.framework.plugins",
         "KeyUnwrapped": "lockgate.framework.plugins",

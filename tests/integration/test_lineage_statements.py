@@ -17,9 +17,9 @@ from lineage_edges import spread
 from spark_version import SPARK
 
 import lockgate
+from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.lineage.model.kinds import kind_names
-from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.warehouse import address_of, lineage_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog

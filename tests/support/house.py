@@ -71,7 +71,7 @@ ROOMS = {
     "framework.spark": ("operations", "bridge"),
     "framework.lineage": ("model", "store", "questions", "export", "judges"),
     "framework.index": ("database",),
-    "framework.governance": ("points", "ranger", "requests"),
+    "framework.governance": ("points", "ranger", "audit", "requests"),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "pushdown": ("texts", "index"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),

@@ -273,6 +273,14 @@ def a_sink_writes_lines(world: World) -> None:
     assert lines == [["file:/w", record.shape.to_json(), record.run.to_json()]] * 2
 
 
+@of("lockgate_audit_sinks")
+def a_destination_writes_lines(world: World) -> None:
+    world.monkeypatch.chdir(world.folder)
+    plugins().audit_sinks()["notes"].write([{"id": "1"}, {"id": "2"}])
+    lines = (world.folder / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["1", "2"]
+
+
 @of("lockgate_cli_commands")
 def a_command_prints_the_number_of_rows(world: World) -> None:
     assert main(["rows", "--warehouse", str(world.folder / "warehouse"), "hr.people"]) == 0

@@ -39,7 +39,7 @@ class ServiceDefinition:
             raise InputError(
                 "a service definition has `resources`: download the policies with their serviceDef"
             )
-        self.name = str(document.get("name") or "")
+        self.name, self.id = str(document.get("name") or ""), int(document.get("id") or 0)
         types = document.get("accessTypes") or ()
         self.accesses = tuple(each["name"] for each in types)
         self.implied = {each["name"]: set(each.get("impliedGrants") or ()) for each in types}

@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import Any
 
 from lockgate.framework.governance.ranger.protocol.connection import (
-    AdminConnection,
     AdminError,
     Answer,
+    Connection,
     Failure,
     reason_of,
 )
@@ -86,7 +86,7 @@ class AdminClient:
     """Asks the admins in turn, the one that answered last first; may be used from several threads."""
 
     def __init__(self, settings: AdminSettings) -> None:
-        self._settings, self._connection = settings, AdminConnection(settings)
+        self._settings, self._connection = settings, Connection(settings)
 
     def download(self, content: Content, known_version: int = -1, activated: float = 0) -> Download:
         """Return what is new; raises AdminError if no admin answers as it should."""

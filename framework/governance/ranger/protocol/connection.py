@@ -1,4 +1,4 @@
-"""HTTP to Ranger's admin: one request at a time, with time limits, authentication and cookies.
+"""HTTP to Ranger's admin and to Solr: requests with time limits, authentication and cookies.
 
 It follows no redirects and uses no proxies: a password could end elsewhere.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import ssl
 import threading
 import time
 import urllib.error
@@ -15,10 +16,9 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from lockgate.errors import StorageError
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
 LARGEST_ANSWER = 1 << 30
 # A large download takes longer than one read of it; an answer of a byte now and then must end too.
@@ -31,9 +31,32 @@ class AdminError(StorageError):
     """Raised when Ranger's admin does not answer, or not as it should."""
 
 
+class Endpoints(Protocol):
+    """The addresses of equal services, and what a client of them needs."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Return the addresses."""
+
+    @property
+    def user(self) -> str | None:
+        """Return the user of basic authentication."""
+
+    @property
+    def password(self) -> str | None:
+        """Return the user's password."""
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Return the longest time to connect, and between two parts of an answer."""
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the context for TLS, None without TLS."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the admin, whatever its status."""
+    """An answer, whatever its status."""
 
     status: int
     body: bytes = field(repr=False)
@@ -50,10 +73,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class AdminConnection:
-    """Sends requests to the admins of some settings; may be used from several threads."""
+class Connection:
+    """Sends requests to one of several equal services; may be used from several threads."""
 
-    def __init__(self, settings: AdminSettings) -> None:
+    def __init__(self, settings: Endpoints) -> None:
         self._settings, self._first, self._lock = settings, 0, threading.Lock()
         handlers: list[urllib.request.BaseHandler] = [
             urllib.request.ProxyHandler({}),
@@ -71,12 +94,12 @@ class AdminConnection:
         return self._settings.user is not None
 
     def turns(self) -> list[str]:
-        """Return the addresses of the admins, the one that answered last first."""
+        """Return the addresses, the one that answered last first."""
         urls, first = self._settings.urls, self._first
         return [*urls[first:], *urls[:first]]
 
     def prefer(self, url: str) -> None:
-        """Ask the admin at an address first from now on."""
+        """Ask the service at an address first from now on."""
         with self._lock:
             self._first = self._settings.urls.index(url)
 
@@ -89,7 +112,7 @@ class AdminConnection:
         method: str = "GET",
         document: Any = None,
     ) -> Answer:
-        """Return the answer of the admin at `url`; raises one of `Failure` if none comes in time."""
+        """Return the answer of the service at `url`; raises one of `Failure` if none comes in time."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{url}{path}{query}", method=method)
         request.add_header("Accept", "application/json")

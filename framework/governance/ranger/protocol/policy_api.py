@@ -14,9 +14,9 @@ from lockgate.errors import NotFoundError, PolicyError
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, extended, policy_of
 from lockgate.framework.governance.ranger.protocol.client import AdminClient
 from lockgate.framework.governance.ranger.protocol.connection import (
-    AdminConnection,
     AdminError,
     Answer,
+    Connection,
     Failure,
     reason_of,
 )
@@ -41,7 +41,7 @@ class PolicyApi:
     """
 
     def __init__(self, settings: AdminSettings) -> None:
-        self._settings, self._connection = settings, AdminConnection(settings)
+        self._settings, self._connection = settings, Connection(settings)
         self._client = AdminClient(settings)
 
     def find(self, name: str) -> Policy | None:

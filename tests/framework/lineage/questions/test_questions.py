@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import ColumnNotFoundError, InputError, NotFoundError
+from lockgate.framework.access import mask_literals
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, EdgeKind, Run, Shape
 from lockgate.framework.lineage.model.kinds import DIRECT, EVERY, PLAIN, kind_names, parse_kinds
-from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.questions.impact import readers
 from lockgate.framework.lineage.questions.secrets import keys_in

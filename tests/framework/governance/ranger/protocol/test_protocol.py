@@ -14,7 +14,6 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError, PolicyError, UnsafePathError
-from lockgate.framework.governance import AuditLog, Record
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
@@ -222,34 +221,3 @@ def test_rangers_xml_files_are_read(admin: StandIn, tmp_path: Path) -> None:
 def xml(values: dict[str, str]) -> str:
     each = (f"<property><name>{key}</name><value>{value}</value></property>" for key, value in values.items())
     return f"<configuration>{''.join(each)}</configuration>"
-
-
-def record(number: int) -> Record:
-    return Record(
-        user="ann",
-        access="select",
-        resource=f"lake/db/t{number}",
-        kind="table",
-        allowed=False,
-        policy=-1,
-        version=7,
-    )
-
-
-def test_audit_writes_rangers_fields(tmp_path: Path) -> None:
-    log = AuditLog(tmp_path / "audit.json", service="lake")
-    for number in range(3):
-        log(record(number))
-    log.close()
-    lines = [json.loads(line) for line in (tmp_path / "audit.json").read_text().splitlines()]
-    assert [line["resource"] for line in lines] == ["lake/db/t0", "lake/db/t1", "lake/db/t2"]
-    assert (lines[0]["reqUser"], lines[0]["result"], lines[0]["policy_version"]) == ("ann", 0, 7)
-    assert len({line["id"] for line in lines}) == 3
-
-
-def test_what_audit_cannot_write_is_counted(tmp_path: Path) -> None:
-    log = AuditLog(tmp_path / "absent" / "audit.json", service="lake", capacity=2)
-    for number in range(50):
-        log(record(number))
-    log.close()
-    assert log.dropped == 50

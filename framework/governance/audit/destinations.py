@@ -1,0 +1,144 @@
+"""Destinations of audit: a file, a folder in any file system, Solr, a logger of Python."""
+
+from __future__ import annotations
+
+import http
+import json
+import logging
+import os
+import socket
+import ssl
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lockgate.errors import OptionError, StorageError
+from lockgate.framework.governance.audit.record import Line
+from lockgate.framework.governance.ranger.protocol.connection import Connection, Failure, reason_of
+from lockgate.framework.io.resolve import join, resolve
+
+
+class FileAudit:
+    """Appends to one file of this host; several processes may share it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        """Append lines at once."""
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        number = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
+        try:
+            size = os.fstat(number).st_size
+            if size and os.pread(number, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a process was killed while it wrote its last line
+            while data:
+                data = data[os.write(number, data) :]
+        finally:
+            os.close(number)
+
+
+class FolderAudit:
+    """Writes files into folders of days, in any file system: S3, HDFS, a disk.
+
+    A file is never changed: object stores cannot append. `options` are those of the file system.
+    """
+
+    def __init__(self, folder: str, options: Mapping[str, str] | None = None) -> None:
+        self._files, self._folder = resolve(folder, options)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        """Write lines as a file of their own."""
+        now = datetime.now(UTC)
+        name = f"lockgate_audit_{socket.gethostname()}_{now:%H%M%S}_{uuid.uuid4().hex[:12]}.log"
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        self._files.write_new(join(self._folder, f"{now:%Y%m%d}", name), data)
+
+
+class SolrAudit:
+    """Adds documents to a collection of Solr by HTTP, as `https://host:8983/solr/ranger_audits`.
+
+    Several addresses are asked in turn, the one that answered last first. A password goes over https only.
+    `ca` is a file of certificates to trust, in PEM.
+    """
+
+    def __init__(
+        self,
+        *urls: str,
+        user: str | None = None,
+        password: str | None = None,
+        ca: str | Path | None = None,
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        """Prepare the connection; raises OptionError for what is no address of Solr."""
+        for url in urls:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+                raise OptionError(
+                    "an address of Solr is written as https://host:8983/solr/ranger_audits, without a user"
+                )
+            local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+            if password is not None and parts.scheme == "http" and not local:
+                raise OptionError("a password goes to Solr by https only: change its address")
+        if not urls:
+            raise OptionError("give an address of Solr, as https://host:8983/solr/ranger_audits")
+        self.urls = tuple(url.rstrip("/") for url in urls)
+        self.user, self.password, self.timeout_seconds = user, password, timeout_seconds
+        self._ca = None if ca is None else Path(ca)
+        self._connection = Connection(self)
+
+    def __repr__(self) -> str:
+        return f"SolrAudit({', '.join(map(repr, self.urls))})"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the context for TLS, None if no address has https."""
+        if not any(url.startswith("https://") for url in self.urls):
+            return None
+        return ssl.create_default_context(cafile=self._ca)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        """Add lines as documents; a line that is there already is replaced. Raises StorageError."""
+        connection = self._connection
+        documents = [_document(line) for line in lines]
+        failures = []
+        for url in connection.turns():
+            try:
+                answer = connection.ask(
+                    url, "/update", {"commitWithin": "15000"}, method="POST", document=documents
+                )
+            except Failure as error:
+                failures.append(f"{url}: {reason_of(error)}")
+                continue
+            if answer.status == http.HTTPStatus.OK:
+                connection.prefer(url)
+                return
+            failures.append(f"{url}: status {answer.status}")
+        raise StorageError(f"Solr takes no audit records: {'; '.join(failures)}")
+
+
+def _document(line: Line) -> dict[str, Any]:
+    """Return a line as Ranger's schema for Solr has it, whose times are in ISO 8601."""
+    made = {**line, "evtTime": f"{line['evtTime'].replace(' ', 'T')}Z"}
+    for ours, theirs in (
+        ("cluster_name", "cluster"),
+        ("zone_name", "zoneName"),
+        ("policy_version", "policyVersion"),
+    ):
+        if ours in made:
+            made[theirs] = made.pop(ours)
+    return made
+
+
+class LoggerAudit:
+    """Hands each line to a logger of Python at INFO, as Ranger's destination log4j does to log4j."""
+
+    def __init__(self, name: str = "ranger.audit") -> None:
+        self._log = logging.getLogger(name)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        """Log lines."""
+        for line in lines:
+            self._log.info("%s", json.dumps(line))

@@ -1,0 +1,121 @@
+"""The spool of an audit destination: lines that are on this host's disk until the destination has them.
+
+Lines are in files, in a folder that only this user can enter. Each process holds a lock on the file that it
+writes to. So a later process takes over the files of processes that were killed, and only those.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from lockgate.framework.governance.audit.record import Line
+from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+
+_SUFFIX = ".jsonl"
+
+
+class Spool:
+    """Lines of one destination, in files of at most `file_bytes` each and `most_bytes` together."""
+
+    def __init__(self, folder: Path, *, most_bytes: int, file_bytes: int = 4 << 20) -> None:
+        """Make the folder, or check it; raises UnsafePathError if it could be another user's."""
+        self._folder = make_private_folder(folder)
+        self._most, self._file_bytes = most_bytes, file_bytes
+        self._open: tuple[int, Path] | None = None
+        self._size = 0
+
+    def add(self, lines: Sequence[Line]) -> int:
+        """Keep lines on the disk, and return how many of them fit; raises OSError if none can be kept."""
+        check_private_folder(self._folder)
+        if self._open is None or self._size > self._file_bytes:
+            self.cut()
+            room = self._most - sum(size for _, size in self._files())
+            if room <= 0:
+                return 0
+            self._open, self._size = self._made(), 0
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        number, start = self._open[0], self._size
+        try:
+            self._write(number, data)
+        except OSError:
+            # A part of a line would spoil the next.
+            os.ftruncate(number, start)
+            self._size = start
+            raise
+        return len(lines)
+
+    def _write(self, number: int, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            written = os.write(number, left)
+            self._size += written
+            left = left[written:]
+        os.fsync(number)
+
+    def cut(self) -> None:
+        """End the file at hand, so that it can be delivered."""
+        if self._open is not None:
+            os.close(self._open[0])
+            self._open = None
+
+    def oldest(self) -> tuple[Path, list[Line], int] | None:
+        """Return a file that nobody writes to, its lines, and the number of damaged ones; None if none."""
+        check_private_folder(self._folder)
+        own = None if self._open is None else self._open[1]
+        for path, _ in self._files():
+            if path == own:
+                continue
+            try:
+                number = open_private_file(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            with os.fdopen(number, "rb") as file:
+                try:
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                lines, damaged = _parsed(file.read())
+                return path, lines, damaged
+        return None
+
+    def remove(self, path: Path) -> None:
+        """Remove a file that is delivered."""
+        path.unlink(missing_ok=True)
+
+    def _made(self) -> tuple[int, Path]:
+        # Names in the order of their making.
+        path = self._folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
+        number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        fcntl.flock(number, fcntl.LOCK_EX)
+        return number, path
+
+    def _files(self) -> list[tuple[Path, int]]:
+        found = []
+        for each in self._folder.iterdir():
+            if each.suffix == _SUFFIX:
+                try:
+                    found.append((each, each.stat().st_size))
+                except FileNotFoundError:
+                    continue
+        return sorted(found)
+
+
+def _parsed(data: bytes) -> tuple[list[Line], int]:
+    lines, damaged = list[Line](), 0
+    for text in data.split(b"\n"):
+        try:
+            line = json.loads(text) if text else None
+        except ValueError:
+            damaged += 1  # the last line of a process that was killed while it wrote
+            continue
+        if isinstance(line, dict):
+            lines.append(line)
+        else:
+            damaged += line is not None
+    return lines, damaged
