@@ -48,6 +48,10 @@ def numbers(spark: SparkSession, shared_table: Named) -> str:
         ("id = 17 AND at.x = 17", 1),
         ("id = 1000", 0),
         ("n = 7", 5),
+        ("s LIKE '%17'", 1),
+        ("s LIKE 's%1%7'", 1),
+        ("s ILIKE '%S4%'", 11),
+        ("lake.sys.match(s, 'S17')", 1),
     ],
 )
 def test_conditions_that_the_driver_answers(

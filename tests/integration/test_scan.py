@@ -146,6 +146,28 @@ def test_a_self_join_reads_once_and_of_one_snapshot(spark: SparkSession, parts: 
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
+def test_a_cache_of_spark_answers_the_snapshot_that_it_holds(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.range(3).writeTo(name).create()
+    kept = spark.sql(f"SELECT id + 1 AS n FROM {name} VERSION AS OF 1").cache()
+    try:
+        assert kept.count() == 3
+        same = spark.sql(f"SELECT id + 1 AS n FROM {name} VERSION AS OF 1")
+        assert "InMemoryTableScan" in plan(same)
+        spark.range(2).writeTo(name).append()
+        assert "InMemoryTableScan" not in plan(spark.sql(f"SELECT id + 1 AS n FROM {name}"))
+        assert spark.sql(f"SELECT id + 1 AS n FROM {name}").count() == 5
+        assert "InMemoryTableScan" not in plan(spark.sql(f"SELECT id + 1 AS n FROM {name} VERSION AS OF 2"))
+        # Another table of the name, whose snapshot has the same number.
+        spark.sql(f"DROP TABLE {name}")
+        spark.range(7).writeTo(name).create()
+        again = spark.sql(f"SELECT id + 1 AS n FROM {name} VERSION AS OF 1")
+        assert "InMemoryTableScan" not in plan(again)
+        assert again.count() == 7
+    finally:
+        kept.unpersist()
+
+
 def test_dynamic_partition_pruning(spark: SparkSession, parts: str, table: Named) -> None:
     spark.sql("SELECT 3 AS p, 'wanted' AS label UNION ALL SELECT 5, 'not'").writeTo(table("dim")).create()
     frame = spark.sql(

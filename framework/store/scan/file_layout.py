@@ -16,6 +16,7 @@ import numpy as np
 from lockgate.framework.options import table_options
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, is_bounded
 from lockgate.framework.store.manifests.file_table import FileTable
+from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.types import Kind
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _HASHED_ALIKE = frozenset(
         *(Kind.DATE, Kind.VARCHAR, Kind.BINARY, Kind.VARBINARY),
     }
 )
+# The kind of the index database that answers `=` and IN.
+_OF_VALUES = "values"
 # So many files tell as much as all of them.
 _SAMPLE = 500
 # Of the files that a column's bounds leave, for a value of the column, at most this part.
@@ -65,8 +68,9 @@ def common_bucketing(schema: TableSchema, files: FileTable) -> Bucketing | None:
 def selective_columns(table: TableHandle, files: FileTable, columns: Sequence[str]) -> list[str]:
     """Return those of `columns` by whose single values a scan of `files` leaves many of them out.
 
-    Partition columns and the bucket key do, others if bounds of files overlap little. In a table with a
-    primary key only key columns, because the other ones leave out no single file.
+    Partition columns and the bucket key do, others if bounds of files overlap little or the index database
+    has their values. In a table with a primary key only key columns, because the other ones leave out no
+    single file.
     """
     known_of_files = _selective.setdefault(files, {})
     found = known_of_files.get(table.schema.id)
@@ -79,9 +83,12 @@ def _find_selective(table: TableHandle, files: FileTable) -> list[str]:
     schema = table.schema
     candidates = schema.trimmed_primary_keys if schema.has_primary_key else schema.field_names
     sample = _sample(files)
+    indexed = _indexed(table)
+    buckets = list(schema.bucket_keys) if schema.bucket_count > 1 else []
     found = []
     for name in schema.field_names:
-        if name in schema.partition_keys or (schema.bucket_count > 1 and list(schema.bucket_keys) == [name]):
+        is_place = name in schema.partition_keys or [name] == buckets
+        if is_place or (name in candidates and name in indexed):
             found.append(name)
         elif name in candidates and len(sample) > 1 and is_bounded(schema.field(name).type):
             of_key = schema.trimmed_primary_keys.index(name) if schema.has_primary_key else None
@@ -91,6 +98,13 @@ def _find_selective(table: TableHandle, files: FileTable) -> list[str]:
             ):
                 found.append(name)
     return found
+
+
+def _indexed(table: TableHandle) -> frozenset[str]:
+    """Return the columns whose values scans look up in the index database."""
+    if not table.options.get_option(table_options.INDEX_READ):
+        return frozenset()
+    return frozenset(each.field.name for each in indexed_fields(table.schema) if each.kind == _OF_VALUES)
 
 
 def _sample(files: FileTable) -> FileTable:

@@ -9,7 +9,10 @@ import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.LockgateScanBuilder;
 import io.lockgate.spark.write.Committed;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -171,5 +174,33 @@ public abstract class LockgateTable extends LoadedTable
   @Override
   public Map<String, String> loadPartitionMetadata(InternalRow partition) {
     return Map.of();
+  }
+
+  // --- identity: a plan of the same state is the same plan, so that Spark's cache answers it ---
+
+  private List<Object> state() {
+    return Arrays.asList(
+        getClass(),
+        name(),
+        id(),
+        version(),
+        snapshotCommit(),
+        timeTravel(),
+        structType(),
+        request().get("schema_id"));
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return this == other
+        || other instanceof LockgateTable table
+            && id() != null
+            && snapshotCommit() != null
+            && state().equals(table.state());
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(name(), id(), version());
   }
 }

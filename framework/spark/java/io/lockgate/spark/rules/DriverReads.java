@@ -1,10 +1,12 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.scan.DriverRead;
 import io.lockgate.spark.scan.LockgateScan;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
@@ -18,7 +20,9 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Lower;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
@@ -35,9 +39,9 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Queries for single values of a column, such as {@code WHERE id = 5}, of which the files to read
- * are few and small: the driver reads them while it plans the query, because a job takes longer
- * than they do.
+ * Queries for single values of a column, such as {@code WHERE id = 5}, or for a text, of which the
+ * files to read are few and small: the driver reads them while it plans the query, because a job
+ * takes longer than they do.
  *
  * <p>A strategy and not a {@code LocalScan}: a scan would have to take the filters over before it
  * knows the columns, and Spark offers the values of a join's keys to the other side only where it
@@ -107,7 +111,24 @@ public final class DriverReads extends SparkStrategy {
       return isColumn(in.value(), partitionKeys)
           && CollectionConverters.asJava(in.list()).stream().allMatch(Literal.class::isInstance);
     }
-    return condition instanceof InSet in && isColumn(in.child(), partitionKeys);
+    return condition instanceof InSet in && isColumn(in.child(), partitionKeys)
+        || isSearch(condition, partitionKeys);
+  }
+
+  /** Tells whether only values pass that have some text, which indexes find in few files. */
+  private static boolean isSearch(Expression condition, List<String> partitionKeys) {
+    boolean searches =
+        condition instanceof StringPredicate || condition instanceof Like || isMatch(condition);
+    Expression value = searches ? condition.children().apply(0) : null;
+    Expression column = value instanceof Lower lower ? lower.child() : value;
+    return searches
+        && isColumn(column, partitionKeys)
+        && condition.children().apply(1) instanceof Literal;
+  }
+
+  private static boolean isMatch(Expression condition) {
+    return condition instanceof ApplyFunctionExpression call
+        && call.function() instanceof WordMatch.Bound;
   }
 
   private static boolean isColumn(Expression expression, List<String> partitionKeys) {
@@ -133,6 +154,9 @@ public final class DriverReads extends SparkStrategy {
             || expression instanceof In
             || expression instanceof InSet
             || expression instanceof StringPredicate
+            || expression instanceof Like
+            || expression instanceof Lower
+            || isMatch(expression)
             || expression instanceof BinaryArithmetic
             || expression instanceof Cast
             || expression instanceof GetStructField;

@@ -17,7 +17,11 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class LateRules extends Rule<LogicalPlan> {
   private static final List<Rule<LogicalPlan>> RULES =
       List.of(
-          Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING, RemainingConditions.RULE);
+          Rewrites.RULE,
+          RuntimeBlooms.RULE,
+          Untranslatable.UNWRAPPING,
+          RemainingConditions.RULE,
+          SmallSides.RULE);
 
   private final SparkSession session;
 

@@ -334,18 +334,22 @@ public final class LockgateScan
   /** The names of the files that were read, once the query has run. */
   public ArrayNode fileNames() {
     ArrayNode names = Bridge.JSON.createArrayNode();
-    plan()
-        .get("splits")
-        .forEach(
-            split ->
-                split
-                    .get("files")
-                    .forEach(
-                        file -> {
-                          String path = file.get("path").asText();
-                          names.add(path.substring(path.lastIndexOf('/') + 1));
-                        }));
+    for (JsonNode split : plan().get("splits")) {
+      for (JsonNode file : split.get("files")) {
+        String path = file.get("path").asText();
+        names.add(path.substring(path.lastIndexOf('/') + 1));
+      }
+    }
     return names;
+  }
+
+  /** The number of files to read. */
+  public int files() {
+    int found = 0;
+    for (JsonNode split : plan().get("splits")) {
+      found += split.get("files").size();
+    }
+    return found;
   }
 
   public long snapshotId() {
