@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
 
 
+STRICT, BYTEQUERY = RULES = ("strict", "bytequery")
+
+
 @dataclass(frozen=True)
 class Check:
     """An answer about one statement and one user; `allowed` if nothing is missing.
@@ -55,15 +58,29 @@ class Check:
         return "\n".join([*lines, *(f"  {each}" for each in self.ask)])
 
 
-def check(spark: SparkSession, catalogs: Mapping[str, Catalog], sql: str, user: str | None = None) -> Check:
+def check(
+    spark: SparkSession,
+    catalogs: Mapping[str, Catalog],
+    sql: str,
+    user: str | None = None,
+    rule: str = STRICT,
+) -> Check:
     """Return what the statement `sql` needs and what `user` lacks for it, by default the one who asks.
 
-    `catalogs` are the warehouses by Spark's names of them. Raises InputError for a CALL, which Spark runs
-    while it analyses it, and Spark's own errors for a statement that cannot be analysed.
+    `catalogs` are the warehouses by Spark's names of them. `rule` is `strict`, by which Spark's queries are
+    governed, or `bytequery`, which counts only columns that results come from or that are compared with
+    columns. Raises InputError for another rule and for a CALL, which Spark runs while it analyses it, and
+    Spark's own errors for a statement that cannot be analysed.
     """
+    if rule not in RULES:
+        raise InputError(f"there is no rule {rule!r} for points: give one of {', '.join(RULES)}")
     if inspect_sql(sql, spark=spark).kind == "CALL":
         raise InputError("a CALL cannot be checked: Spark runs it while it analyses it")
-    needs = json.loads(java_class(spark, "io.lockgate.spark.governance.Needs").of(spark._jsparkSession, sql))
+    needs = json.loads(
+        java_class(spark, "io.lockgate.spark.governance.Needs").of(
+            spark._jsparkSession, sql, rule == BYTEQUERY
+        )
+    )
     with contextlib.nullcontext() if user is None else acting_as(Caller(user)):
         return _checked(Context(dispatcher(), {}), catalogs, needs)
 

@@ -34,11 +34,14 @@ def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
     return {"check": _check}
 
 
-def _check(lake: Any, sql: str, user: str | None = None) -> Any:
-    """Say what a statement needs and what `user` lacks for it; see `lockgate.governance.Check`."""
+def _check(lake: Any, sql: str, user: str | None = None, rule: str = "strict") -> Any:
+    """Say what a statement needs and what `user` lacks for it; see `lockgate.governance.Check`.
+
+    By the rule `bytequery` columns that only conditions, orders and groups use are not needed.
+    """
     from lockgate.framework.governance.checks import check
 
-    return check(lake.spark, {lake.name: lake.catalog}, sql, user)
+    return check(lake.spark, {lake.name: lake.catalog}, sql, user, rule)
 
 
 @hookimpl

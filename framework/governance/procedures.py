@@ -14,7 +14,10 @@ class CheckAccess(Procedure):
 
     name = "check_access"
     description = "Say what a statement reads and what its caller lacks for it, without running it."
-    parameters = (Parameter("sql", "STRING", doc="a statement of SQL other than CALL"),)
+    parameters = (
+        Parameter("sql", "STRING", doc="a statement of SQL other than CALL"),
+        Parameter("rule", "STRING", "strict", "`strict` or `bytequery`"),
+    )
     result = (("allowed", "BOOLEAN"), ("reads", "ARRAY<STRING>"), ("lacks", "ARRAY<STRING>"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
@@ -22,7 +25,9 @@ class CheckAccess(Procedure):
         from lockgate.framework.governance.checks import check
 
         spark = context.require_spark("check_access")
-        found = check(spark, {context.catalog_name: context.catalog}, arguments["sql"])
+        found = check(
+            spark, {context.catalog_name: context.catalog}, arguments["sql"], rule=arguments["rule"]
+        )
         return [(found.allowed, [point.text() for point in found.points], [*found.missing, *found.ask])]
 
 

@@ -132,7 +132,7 @@ def test_a_key_is_asked_about_again_and_not_given_once_policies_hide_more(events
     try:
         unwrap = key_operations.OPERATIONS["keys.unwrap"]
         assert unwrap(context, request) != {"plain": None}
-        assert (asked[0].principal, asked[0].target, asked[0].columns) == (ada, target, {"ssn"})
+        assert (asked[0].principal, asked[0].target, asked[0].columns) == (ada, target, frozenset({"ssn"}))
         for decision in (
             SqlDecision(denied={"ssn": ("a role",)}),
             SqlDecision(masks={"ssn": "NULL"}),

@@ -1,6 +1,5 @@
 package io.lockgate.spark;
 
-import io.lockgate.spark.governance.EarlyCheck;
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
 import io.lockgate.spark.governance.PushLeakproof;
@@ -52,7 +51,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectCheckRule(session -> new RefusedRelations((SparkSession) session));
     extensions.injectCheckRule(session -> StrayLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
-    extensions.injectPreCBORule(session -> EarlyCheck.RULE);
+    extensions.injectPreCBORule(session -> LastCheck.EARLY);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);
     extensions.injectPlannerStrategy(session -> LastCheck.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);

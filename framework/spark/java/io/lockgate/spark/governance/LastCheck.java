@@ -15,6 +15,8 @@ import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.Option;
@@ -32,7 +34,28 @@ public final class LastCheck extends SparkStrategy {
   /** Keeps nothing, so that all sessions share it. */
   public static final LastCheck STRATEGY = new LastCheck();
 
+  /** The same check before scans are planned; keeps nothing, so that all sessions share it. */
+  public static final Rule<LogicalPlan> EARLY = new Early();
+
   private LastCheck() {}
+
+  /**
+   * Refuses a query with denied columns before its scans are planned, with all of them in one
+   * message. Safety does not depend on it.
+   */
+  private static final class Early extends Rule<LogicalPlan> {
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      if (!(plan instanceof Subquery)) {
+        Needs needs = Needs.active();
+        if (needs != null) {
+          needs.end(plan);
+        }
+        check(plan);
+      }
+      return plan;
+    }
+  }
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
