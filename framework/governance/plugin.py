@@ -83,6 +83,20 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
     test.add_argument("file", type=Path, metavar="FILE", help="policies and tests in Ranger's JSON form")
     test.set_defaults(run=run_tests)
+    definition = commands.add_parser(
+        "definition",
+        help="print the service definition for Ranger's admin",
+        description="Print the definition of the service type `paimon`, for Ranger's admin.",
+    )
+    definition.set_defaults(run=print_definition)
+
+
+def print_definition(options: argparse.Namespace) -> int:
+    """Print the service definition; return 0."""
+    from lockgate.framework.governance.ranger.service_definition import definition_text
+
+    print(definition_text(), end="")
+    return 0
 
 
 def run_tests(options: argparse.Namespace) -> int:

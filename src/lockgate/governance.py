@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.ranger.protocol.policy_api import PolicyApi
     from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
     from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+    from lockgate.framework.governance.ranger.service_definition import service_definition
 
 __all__ = [
     "AdminPolicies",
@@ -40,6 +41,7 @@ __all__ = [
     "SolrAudit",
     "covers",
     "missing",
+    "service_definition",
 ]
 
 __getattr__ = lazy_attributes(
@@ -62,5 +64,6 @@ __getattr__ = lazy_attributes(
         "RequestFolder": "lockgate.framework.governance",
         "covers": "lockgate.framework.governance.points.cover",
         "missing": "lockgate.framework.governance.points.cover",
+        "service_definition": "lockgate.framework.governance.ranger.service_definition",
     },
 )

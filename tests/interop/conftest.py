@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 from both_engines import Both
 from paimon_java import PaimonJava, PaimonTable, missing_tool
+from ranger_java import class_path_in
 
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog
@@ -268,3 +269,9 @@ def both(lake: Lake, paimon_java: PaimonJava) -> Both:
     database = f"db_{uuid.uuid4().hex[:8]}"
     lake.catalog.create_namespace(database)
     return Both(lake, f"{database}.t", PaimonTable(paimon_java, lake.catalog.warehouse, f"{database}.t"))
+
+
+@pytest.fixture(scope="session")
+def ranger_classes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The class path of Ranger's own classes and of what asks them."""
+    return class_path_in(tmp_path_factory.mktemp("ranger"))

@@ -46,7 +46,7 @@ class StandIn:
         if self.user is not None and (not secure or authorization != self._basic()):
             return 401, "who are you?"
         if names[-1] != "lake":
-            return 404, "RangerServiceService: service not found"
+            return 404, f'"RANGER_ERROR_SERVICE_NOT_FOUND: ServiceName={names[-1]}"'
         said = self.has.get(names[1])
         if said is None:
             return 404, "Not Found"

@@ -6,6 +6,7 @@ Source: Ranger's RangerAdminRESTClient. Status 304 and 204 mean unchanged, 404 t
 from __future__ import annotations
 
 import http
+import socket
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from lockgate.framework.governance.ranger.protocol.connection import (
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
 _EXCERPT = 1 << 16
+_GONE = b"RANGER_ERROR_SERVICE_NOT_FOUND"
 # The abilities of Ranger's own plugin: deltas, tags, zones, roles and the like, a bit each.
 _CAPABILITIES = "1ffff"
 
@@ -109,7 +111,7 @@ class AdminClient:
         secure = "secure/" if self._connection.is_secured else ""
         service = urllib.parse.quote(self._settings.service, safe="")
         path = f"/service/plugins/{secure}services/{word}/{service}"
-        named = {"pluginId": self._settings.app_id}
+        named = {"pluginId": _plugin_id(self._settings)}
         try:
             answer = self._connection.ask(
                 self._connection.turns()[0], path, named, method="POST", document=document
@@ -127,7 +129,7 @@ class AdminClient:
         asked = {
             route.parameter: str(known_version),
             "lastActivationTime": str(int(activated * 1000)),
-            "pluginId": f"{settings.app_id}@{settings.service}",
+            "pluginId": _plugin_id(settings),
             "clusterName": settings.cluster,
             "pluginCapabilities": _CAPABILITIES,
             **({route.deltas: "true"} if route.deltas else {}),
@@ -137,12 +139,17 @@ class AdminClient:
         )
 
 
+def _plugin_id(settings: AdminSettings) -> str:
+    """Return the name of this client in the admin's list of plugins (RangerRESTUtils.getPluginId)."""
+    return f"{settings.app_id}@{socket.gethostname()}-{settings.service}"
+
+
 def _meaning(answer: Answer) -> Download:
     """Return what an answer means; raises OSError for a failure, ValueError for no JSON object."""
     if answer.status in (http.HTTPStatus.NOT_MODIFIED, http.HTTPStatus.NO_CONTENT):
         return Download()
-    # A proxy also answers 404: only the admin says of what.
-    if answer.status == http.HTTPStatus.NOT_FOUND and b"service" in answer.body[:_EXCERPT].lower():
+    # A proxy also answers 404, and Ranger's own client looks for the same words.
+    if answer.status == http.HTTPStatus.NOT_FOUND and _GONE in answer.body[:_EXCERPT].upper():
         return Download(is_gone=True)
     if answer.status != http.HTTPStatus.OK:
         raise OSError(f"status {answer.status}")

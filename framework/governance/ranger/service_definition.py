@@ -1,0 +1,20 @@
+"""The service definition for warehouses, which Ranger's admin needs to have policies for them."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+_FILE = "ranger-servicedef-paimon.json"
+
+
+def service_definition() -> dict[str, Any]:
+    """Return the definition of the service type `paimon`, in Ranger's JSON."""
+    found: dict[str, Any] = json.loads(definition_text())
+    return found
+
+
+def definition_text() -> str:
+    """Return the definition as the file that Ranger's admin takes."""
+    return files("lockgate.framework.governance.ranger").joinpath(_FILE).read_text("utf-8")
