@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from same_frames import same
 
 from lockgate import lookup
@@ -23,7 +23,7 @@ MakeName = Callable[[str], str]
 
 AS_OF = "FOR SYSTEM_TIME AS OF o.proc_time"
 # Asked in every run; the others are long together.
-QUICK = ("conditions on both",)
+QUICK = ("conditions on both", "columns that only inner queries name")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,14 @@ JOINS = {
     "JOIN {people} {as_of} AS d ON o.person = d.id)",
     "no column of the table": "SELECT o.number FROM orders AS o LEFT JOIN {cities} {as_of} AS x "
     "ON concat('c', o.amount % 5) = x.city",
+    "columns that only inner queries name": "SELECT q.number FROM (SELECT o.number, d.city, d.level FROM "
+    "orders AS o LEFT JOIN {people} {as_of} AS d ON o.person = d.id) AS q WHERE q.level > 1 AND q.number IN "
+    "(SELECT number FROM (SELECT o.number, x.inhabitants FROM orders AS o LEFT JOIN {cities} {as_of} AS x "
+    "ON concat('c', o.amount % 5) = x.city))",
+    "columns that only subqueries use": "SELECT q.number, (SELECT max(z.amount) FROM orders AS z WHERE "
+    "z.amount = q.level) AS m FROM (SELECT o.number, d.city, d.level, d.since FROM orders AS o JOIN {people} "
+    "{as_of} AS d ON o.person = d.id) AS q WHERE EXISTS (SELECT 1 FROM orders AS z WHERE z.person = "
+    "day(q.since))",
     "common table expressions": "WITH a AS (SELECT * FROM orders WHERE amount > 2), b AS (SELECT o.number, "
     "o.proc_time, d.city FROM a AS o JOIN {people} {as_of} AS d ON o.person = d.id) "
     "SELECT o.number, o.city, x.inhabitants FROM b AS o LEFT JOIN {cities} {as_of} AS x ON o.city = x.city "
@@ -206,6 +214,49 @@ def test_what_a_lookup_cannot_do(spark: SparkSession, table: MakeName, name: str
     text = rest.format(people=table("people"), cities=table("cities"), as_of=AS_OF)
     with pytest.raises(AnalysisException, match=message):
         spark.sql(f"SELECT count(*) FROM orders {text}")
+
+
+LOOKED_UP = "SELECT o.number, d.city FROM orders AS o JOIN {people} {as_of} AS d ON o.person = d.id"
+CHANGES = {
+    "MERGE": "INTO {cities} t USING ({query}) s ON t.inhabitants = s.number WHEN MATCHED THEN DELETE",
+    "UPDATE": "{cities} SET inhabitants = (SELECT max(number) FROM ({query}))",
+    "DELETE": "FROM {people} WHERE id IN (SELECT number FROM ({query}))",
+}
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+@pytest.mark.parametrize("by_view", [False, True])
+def test_statements_that_read_their_query_several_times(
+    spark: SparkSession, table: MakeName, statement: str, by_view: bool
+) -> None:
+    """Neither in their own words, nor by a view that hides the join."""
+    query = LOOKED_UP.format(people=table("people"), as_of=AS_OF)
+    if by_view:
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW looked_up AS {query}")
+        query = "SELECT * FROM looked_up"
+    before = spark.table(table("cities")).count()
+    text = CHANGES[statement].format(people=table("people"), cities=table("cities"), query=query)
+    with pytest.raises(AnalysisException, match=rf"{statement} cannot use a join .* then {statement} with s"):
+        spark.sql(f"{statement} {text}")
+    with pytest.raises(AnalysisException, match="cannot use a join"):
+        spark.sql(f"WITH c AS (SELECT 1) {statement} {text}")
+    assert spark.table(table("cities")).count() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MERGE INTO {cities} USING {people} {clause} AS s ON inhabitants = s.id WHEN MATCHED THEN DELETE",
+        "INSERT INTO {cities} TABLE {people} {clause}",
+        "SELECT * FROM orders AS o JOIN STREAM({people}) {clause} AS d ON o.person = d.id",
+    ],
+)
+@pytest.mark.parametrize("clause", ["FOR SYSTEM_TIME AS OF PROCTIME()", "FOR SYSTEM_TIME AS OF o.proc_time"])
+def test_the_clause_where_the_grammar_has_no_place_for_it(
+    spark: SparkSession, table: MakeName, text: str, clause: str
+) -> None:
+    with pytest.raises(ParseException, match="a lookup stands behind JOIN, as in FROM orders AS o JOIN"):
+        spark.sql(text.format(people=table("people"), cities=table("cities"), clause=clause))
 
 
 def test_the_table_on_the_left_side(spark: SparkSession, table: MakeName) -> None:

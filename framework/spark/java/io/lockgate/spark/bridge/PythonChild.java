@@ -40,6 +40,7 @@ final class PythonChild {
   private static final String SECONDS = "spark.lockgate.python.timeout";
   private static final String NOT_ATTACHED =
       "Lockgate is not attached to this Spark session: call lockgate.attach(spark) first";
+  private static final String CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin";
   private static final int KEPT_LINES = 20;
   private static final Logger LOG = LoggerFactory.getLogger("io.lockgate.spark.python");
 
@@ -72,10 +73,13 @@ final class PythonChild {
   private static SparkContext context() {
     Option<SparkSession> session = SparkSession.getActiveSession();
     Option<SparkSession> asks = session.isDefined() ? session : SparkSession.getDefaultSession();
-    if (asks.isEmpty() || asks.get().sparkContext().isStopped() || isPythonInFront()) {
+    if (asks.isEmpty() || asks.get().sparkContext().isStopped()) {
       throw Bridge.failure(NOT_ATTACHED);
     }
     SparkContext active = asks.get().sparkContext();
+    if (isPythonInFront() && !isPythonRemote(active)) {
+      throw Bridge.failure(NOT_ATTACHED);
+    }
     String start = active.getConf().get(START, "auto");
     if (start.equals("never")) {
       throw Bridge.failure(
@@ -96,6 +100,14 @@ final class PythonChild {
             name ->
                 name.startsWith("org.apache.spark.api.python.PythonGatewayServer")
                     || name.startsWith("org.apache.spark.deploy.PythonRunner"));
+  }
+
+  /**
+   * Tells whether the Python in front, which started a server of Spark Connect in this JVM, has
+   * only a session of that server's client: such a session cannot attach.
+   */
+  private static boolean isPythonRemote(SparkContext context) {
+    return context.getConf().get("spark.plugins", "").contains(CONNECT);
   }
 
   private static synchronized PythonChild running(SparkContext context) {

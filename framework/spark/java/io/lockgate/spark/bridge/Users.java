@@ -36,6 +36,11 @@ public final class Users {
       throw Bridge.failure(
           USER + " names another user than the one whose client made this session: unset it");
     }
+    if (client != null && client.isBlank()) {
+      throw Bridge.failure(
+          "The client of this Spark Connect session names no user: give one in its address,"
+              + " sc://host:port/;user_id=NAME, or in its environment variable USER");
+    }
     String named = acting == null ? client : acting;
     return named == null ? CurrentUserContext.getCurrentUser() : named;
   }

@@ -8,16 +8,19 @@ import java.util.regex.Pattern;
 public final class Callers {
   private static final Pattern NAME_DEFAULT_FORMAT =
       Pattern.compile(".*\\.Data(Frame|Stream)Writer");
-  private static final Pattern TO_TABLE = Pattern.compile(".*\\.DataStreamWriter");
+  private static final Pattern TO_TABLE =
+      Pattern.compile(".*\\.DataStreamWriter|.*\\.pipelines\\.graph\\.DatasetManager.*");
   private static final Pattern ASK_WHETHER_IT_EXISTS =
       Pattern.compile(
-          "org\\.apache\\.spark\\.sql\\.classic\\.(DataFrameWriter|Catalog|DataStreamWriter).*");
+          "org\\.apache\\.spark\\.sql\\."
+              + "(classic\\.(DataFrameWriter|Catalog|DataStreamWriter)"
+              + "|pipelines\\.graph\\.DatasetManager).*");
 
   private Callers() {}
 
   /**
-   * Tells whether a missing table is no error: Spark's writers and its catalog API load a table to
-   * see if it exists.
+   * Tells whether a missing table is no error: Spark's writers, its catalog API and its declarative
+   * pipelines load a table to see if it exists.
    */
   public static boolean askWhetherItExists() {
     return are(ASK_WHETHER_IT_EXISTS);
@@ -31,7 +34,10 @@ public final class Callers {
     return are(NAME_DEFAULT_FORMAT);
   }
 
-  /** Tells whether `toTable` of a stream asks. */
+  /**
+   * Tells whether `toTable` of a stream asks, or a declarative pipeline, which makes tables before
+   * it fills them.
+   */
   public static boolean areToTable() {
     return are(TO_TABLE);
   }

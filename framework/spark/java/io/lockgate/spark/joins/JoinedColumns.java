@@ -57,7 +57,13 @@ final class JoinedColumns {
             .map(each -> Columns.replaced(each, own::get))
             .reduce(And::new)
             .orElse(null);
-    for (Attribute column : wanted) {
+    for (Attribute column : side.output()) {
+      if (!wanted.contains(column)) {
+        // Inner queries name columns that nothing above them uses.
+        columns.add(
+            Columns.inPlaceOf(column, Literal.create(null, column.dataType()), Metadata.empty()));
+        continue;
+      }
       Attribute found = ofTable(side.column(column));
       columns.add(
           met == null || !keepsAll

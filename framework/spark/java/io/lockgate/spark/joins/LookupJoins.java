@@ -22,7 +22,11 @@ public final class LookupJoins extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!plan.resolved() || !StrayLookups.isLookupIn(plan)) {
+    if (!plan.resolved()) {
+      return plan;
+    }
+    ChangedRows.refuseLookups(plan);
+    if (!StrayLookups.isLookupIn(plan)) {
       return plan;
     }
     if (Needs.isCollecting()) {

@@ -76,6 +76,20 @@ public final class LookupText {
     return mentionsTime(sql) ? new LookupText(sql).edited() : sql;
   }
 
+  /** Tells whether a text has the clause of a lookup join anywhere. */
+  static boolean hasClause(String sql) {
+    if (!mentionsTime(sql)) {
+      return false;
+    }
+    LookupText text = new LookupText(sql);
+    for (int at = 0; at < text.tokens.count(); at++) {
+      if (text.isClause(at) && text.clause(at)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Almost every statement ends here. */
   private static boolean mentionsTime(String sql) {
     for (int at = sql.indexOf('_'); at >= 0; at = sql.indexOf('_', at + 1)) {
