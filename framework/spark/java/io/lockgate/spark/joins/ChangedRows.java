@@ -16,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * times, to find files and to find rows; a lookup could find other rows each time.
  */
 final class ChangedRows {
-  /** How Python names a column of every lookup that it plans. */
+  /** The start of the name of a column that every lookup has, once Python has planned it. */
   private static final String PLANNED = "__lockgate_mark_";
 
   private ChangedRows() {}
@@ -46,7 +46,7 @@ final class ChangedRows {
         .over(plan);
   }
 
-  /** What changes rows of a table, or null; Spark rewrites most of these while it analyses. */
+  /** The name of a statement that changes rows, or null; Spark rewrites most while it analyses. */
   private static String statement(LogicalPlan plan) {
     if (plan instanceof RowLevelWrite write) {
       return write.operation().command().name();
