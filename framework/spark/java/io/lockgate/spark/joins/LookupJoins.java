@@ -25,7 +25,7 @@ public final class LookupJoins extends Rule<LogicalPlan> {
     if (!plan.resolved()) {
       return plan;
     }
-    ChangedRows.refuseLookups(plan);
+    StrayLookups.refuseInChanges(plan);
     if (!StrayLookups.isLookupIn(plan)) {
       return plan;
     }
