@@ -60,7 +60,8 @@ class RowsCommitted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgressed(Event):
-    """A streaming query wrote its batch `batch` to a table, or chose the snapshot that the batch looks up in.
+    """A streaming query wrote its batch `batch` to a table, or chose the snapshot that the batch looks up in
+    or reads last.
 
     `query` is Spark's id of the query, which a restart keeps. `table` is the folder of the table. Spark runs
     a batch again that did not end: the event comes again too, with the same `snapshot_id`.
@@ -69,7 +70,7 @@ class StreamProgressed(Event):
     query: str
     batch: int
     table: str
-    use: Literal["write", "lookup"]
+    use: Literal["read", "write", "lookup"]
     snapshot_id: int
 
 

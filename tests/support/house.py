@@ -66,6 +66,7 @@ ROOMS = {
         "commit",
         "write",
         "history",
+        "streams",
         "system",
     ),
     "framework.spark": ("operations", "bridge"),

@@ -31,6 +31,8 @@ from lockgate.framework.spark.operations import scans as scan_operations
 from lockgate.framework.spark.operations import system_tables as system_operations
 from lockgate.framework.spark.operations import writes as write_operations
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.streams import batches as stream_operations
+from lockgate.framework.store.streams.consumers import StreamConsumers
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -54,6 +56,7 @@ _OWN: dict[str, Handler] = {
     **system_operations.OPERATIONS,
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
+    **stream_operations.OPERATIONS,
     **flow_operations.OPERATIONS,
     **governance_operations.OPERATIONS,
     **key_operations.OPERATIONS,
@@ -74,6 +77,7 @@ class Dispatcher:
         self.reports = ScanReports()
         self.writes = BegunWrites()
         self.grants = Grants()
+        self.streams = StreamConsumers()
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
         # Ids of tables that `toTable` has made for streams, whose plans are known with the first batch only.

@@ -59,14 +59,17 @@ def fields_of(schema: TableSchema) -> list[FileField]:
     ]
 
 
-def split_message(context: Context, table: Table, schema: TableSchema, split: Split) -> SplitJson:
-    """Return the message on one split of a plan."""
+def split_message(
+    context: Context, table: Table, schema: TableSchema, split: Split, kind: int | None = None
+) -> SplitJson:
+    """Return the message on one split of a plan; `kind` is that of all its rows."""
     types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
         "partition_text": _partition_text(split.partition),
         "bucket": split.bucket,
         "merge": split.merge,
+        "kind": kind,
         "files": [
             {
                 "path": context.hadoop_path(table, path),

@@ -82,7 +82,7 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     is_strict = request["strict"]
     seen = visibility(table, readable=readable_columns(context))
     if not is_strict:
-        _warn_of_masks(table, seen, needed)
+        warn_of_masks(table, seen, needed)
     planned = _plan(context, table, needed, request)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
@@ -93,7 +93,10 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     context.dispatcher.reports.remember_report(
         request["scan_id"], _report(context, table, planned.report, request)
     )
-    reply = _reply(context, table, planned, request, is_strict=is_strict)
+    keep_deletes = view_of(request["name"]) in KEEP_DELETES
+    reply = plan_answer(context, table, planned, request, is_strict=is_strict, keep_deletes=keep_deletes)
+    if request["estimates"]:
+        reply["columns"] = _estimates(planned, request["columns"])
     reply["metrics"] = metrics_of(planned, time.monotonic() - started)
     return reply
 
@@ -279,7 +282,8 @@ def selected_by(
     return selected
 
 
-def _warn_of_masks(table: Table, seen: Visibility, columns: set[str]) -> None:
+def warn_of_masks(table: Table, seen: Visibility, columns: set[str]) -> None:
+    """Warn the user of columns that are read as masks."""
     masked = seen.missing_keys(columns)
     if masked:
         names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
@@ -306,14 +310,16 @@ def _report(context: Context, table: Table, report: ScanReport, request: PlanReq
     )
 
 
-def _reply(
+def plan_answer(
     context: Context,
     table: Table,
     planned: ScanPlan,
-    request: PlanRequest,
+    request: ScanRequest,
     *,
-    is_strict: bool,
+    is_strict: bool = False,
+    keep_deletes: bool = False,
 ) -> PlanAnswer:
+    """Return the message on a plan, without estimates and figures; UnsupportedError for unreadable files."""
     from lockgate.framework.store.rows.integrity import IntegrityPolicy
     from lockgate.framework.store.scan.selection import split_sizes
 
@@ -333,22 +339,20 @@ def _reply(
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
         "integrity": IntegrityPolicy(table, withheld).mode_of_all(planned.schemas.values()),
-        "merge_plan": _merge_plan(planned, request) if merging else None,
+        "merge_plan": _merge_plan(planned, keep_deletes=keep_deletes) if merging else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},
         "splits": [split_message(context, table, planned.schema, split) for split in planned.splits],
         "split_sizes": _split_sizes(sizes),
         "on_driver": _fits_on_driver(planned, sizes["source.split.driver-max-size"]),
         "bucketing": _bucketing(planned),
-        "columns": _estimates(planned, request["columns"]) if request["estimates"] else None,
+        "columns": None,
         "metrics": {},
     }
 
 
-def _merge_plan(planned: ScanPlan, request: PlanRequest) -> MergePlanJson | None:
-    if planned.merge_plan is None:
-        return None
-    return planned.merge_plan.to_json(keep_deletes=view_of(request["name"]) in KEEP_DELETES)
+def _merge_plan(planned: ScanPlan, *, keep_deletes: bool) -> MergePlanJson | None:
+    return None if planned.merge_plan is None else planned.merge_plan.to_json(keep_deletes=keep_deletes)
 
 
 def _check_key_columns(table: Table, planned: ScanPlan) -> None:

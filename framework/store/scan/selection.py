@@ -133,7 +133,7 @@ def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UT
     if SCAN_MODE.key in given:
         raise OptionError(f"option {SCAN_MODE.key!r} has no meaning with option {key!r}")
     if key == TIMESTAMP.key:
-        return Selection(snapshot_at(table, _millis(key, text, zone)))
+        return Selection(snapshot_at(table, text_millis(key, text, zone)))
     if key == TIMESTAMP_MILLIS.key:
         return Selection(snapshot_at(table, int(text)))
     if key == WATERMARK.key:
@@ -243,7 +243,8 @@ def _at(table: TableHandle, millis: int) -> int | None:
     )
 
 
-def _millis(key: str, text: str, zone: str) -> int:
+def text_millis(key: str, text: str, zone: str) -> int:
+    """Return a time that option `key` says as text, in milliseconds since 1970; OptionError otherwise."""
     try:
         wall = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -271,7 +272,7 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
         after, upto = (_number(table, end) for end in ends)
     else:
         after, upto = _range_of_times(
-            table, *(int(end) if end.isdecimal() else _millis(key, end, zone) for end in ends)
+            table, *(int(end) if end.isdecimal() else text_millis(key, end, zone) for end in ends)
         )
     if after > upto:
         raise OptionError(f"option {key!r} goes forward: {text!r} ends before it begins")

@@ -114,12 +114,16 @@ class FileJson(TypedDict):
 
 
 class SplitJson(TypedDict):
-    """Files of one bucket; with `merge` their rows are merged by key."""
+    """Files of one bucket; with `merge` their rows are merged by key.
+
+    `kind` is that of all rows, null where rows have their own.
+    """
 
     partition: dict[str, ValueJson]
     partition_text: str
     bucket: int
     merge: bool
+    kind: int | None
     files: list[FileJson]
 
 

@@ -25,6 +25,9 @@ public final class Bridge {
           "scan.plan",
           "scan.aggregates",
           "scan.selective",
+          "stream.batch",
+          "stream.end",
+          "stream.newest",
           "system.rows",
           "table.load",
           "table.list");

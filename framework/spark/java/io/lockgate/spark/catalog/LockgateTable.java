@@ -69,6 +69,7 @@ public abstract class LockgateTable extends LoadedTable
   public Set<TableCapability> capabilities() {
     return Set.of(
         TableCapability.BATCH_READ,
+        TableCapability.MICRO_BATCH_READ,
         TableCapability.BATCH_WRITE,
         TableCapability.STREAMING_WRITE,
         TableCapability.TRUNCATE,

@@ -57,7 +57,9 @@ public final class ViewTable extends LockgateTable {
 
   @Override
   public Set<TableCapability> capabilities() {
-    return Set.of(TableCapability.BATCH_READ);
+    return view != null && view.follows()
+        ? Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ)
+        : Set.of(TableCapability.BATCH_READ);
   }
 
   @Override

@@ -152,6 +152,9 @@ public final class ScanSpec implements Serializable {
     if (isOfFile(FileColumns.BUCKET)) {
       partition.put(FileColumns.BUCKET, bucket);
     }
+    if (!split.get("kind").isNull()) {
+      partition.put(FileColumns.VALUE_KIND, (byte) split.get("kind").asInt());
+    }
     List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
     if (split.get("merge").asBoolean()) {
       if (mergePlan == null) {

@@ -32,6 +32,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
@@ -55,6 +56,7 @@ public final class LockgateScan
   private final ObjectNode request;
   private final boolean wholeFiles;
   private boolean choosesFiles = true;
+  private volatile boolean follows; // a stream, of which nothing is planned before its batches
   private LateFilters late = LateFilters.NONE;
   private JsonNode first;
   private JsonNode plan;
@@ -257,6 +259,12 @@ public final class LockgateScan
   }
 
   @Override
+  public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    follows = true;
+    return new ChangeStream(table, request, columns, shown, checkpointLocation);
+  }
+
+  @Override
   public ColumnarSupportMode columnarSupportMode() {
     return ColumnarSupportMode.SUPPORTED;
   }
@@ -279,7 +287,7 @@ public final class LockgateScan
    */
   @Override
   public Partitioning outputPartitioning() {
-    if (wholeFiles || view != null || table.bucketKey().size() != 1) {
+    if (follows || wholeFiles || view != null || table.bucketKey().size() != 1) {
       return new UnknownPartitioning(0); // Spark knows transforms of one column only
     }
     return packer()
@@ -304,29 +312,34 @@ public final class LockgateScan
 
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
-    return ScanMetrics.values(table.metrics(), plan().get("metrics"));
+    return follows
+        ? new CustomTaskMetric[0]
+        : ScanMetrics.values(table.metrics(), plan().get("metrics"));
   }
 
   @Override
   public Statistics estimateStatistics() {
-    JsonNode planned = plan();
+    JsonNode planned = follows ? null : plan();
     return new Statistics() {
       @Override
       public OptionalLong sizeInBytes() {
-        return OptionalLong.of(planned.get("bytes").asLong());
+        return number("bytes");
       }
 
       @Override
       public OptionalLong numRows() {
-        return OptionalLong.of(planned.get("rows").asLong());
+        return number("rows");
+      }
+
+      private OptionalLong number(String name) {
+        return follows ? OptionalLong.empty() : OptionalLong.of(planned.get(name).asLong());
       }
 
       @Override
       public Map<NamedReference, ColumnStatistics> columnStats() {
-        JsonNode columns = planned.get("columns");
-        return view != null || columns.isNull()
+        return view != null || follows || planned.get("columns").isNull()
             ? Map.of()
-            : ColumnEstimates.of(columns, table.structType());
+            : ColumnEstimates.of(planned.get("columns"), table.structType());
       }
     };
   }

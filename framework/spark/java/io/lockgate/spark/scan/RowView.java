@@ -44,6 +44,11 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
     };
   }
 
+  /** Tells whether changes can be followed as the view shows them. */
+  public boolean follows() {
+    return kinds && !arrays;
+  }
+
   private boolean isKind(String column) {
     return kinds && column.equals(ROW_KIND);
   }

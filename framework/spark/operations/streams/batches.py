@@ -1,0 +1,199 @@
+"""Operations on streaming reads: their start, their batches, and their progress as consumers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.errors import BridgeError, SnapshotNotFoundError
+from lockgate.framework.access import Action
+from lockgate.framework.plugins import StreamProgressed, publish
+from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.governance import readable_columns
+from lockgate.framework.spark.operations.messages.streams import (
+    BatchAnswer,
+    BatchRequest,
+    EndAnswer,
+    EndRequest,
+    ProgressRequest,
+    StreamRequest,
+)
+from lockgate.framework.spark.operations.scans import plan_answer, warn_of_masks
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.scan.request import require_unrestricted
+from lockgate.framework.store.visibility import visibility
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.streams.position import Position
+    from lockgate.framework.store.streams.stream import Batch, TableStream
+    from lockgate.framework.store.table import Table
+
+# A start may expire between its choice and the note that keeps it.
+_TRIES = 10
+
+
+def start(context: Context, request: StreamRequest) -> str:
+    """Choose where a new query starts, and keep it from expiry."""
+    table = context.table()
+    _authorize(table, request)
+    stream = _stream(table, request)
+    zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
+    named = _named_consumer(stream)
+    for _ in range(_TRIES):
+        begin = stream.start(zone, table.consumers().get(named) if named else None)
+        for name in _consumers(stream, request):
+            context.dispatcher.streams.record(_query(request), table, name, begin.snapshot_id)
+        if begin.snapshot_id > stream.newest() or table.snapshot_files.exists(begin.snapshot_id):
+            break
+        if not begin.scans_state and table.changelog_files.exists(begin.snapshot_id):
+            break
+    else:
+        raise SnapshotNotFoundError(
+            f"table {table.identifier} expires its snapshots faster than a stream can begin: retain more, by "
+            "'snapshot.num-retained.min' or 'snapshot.time-retained'"
+        )
+    return begin.to_json()
+
+
+def newest(context: Context, request: StreamRequest) -> int:
+    """Return the newest snapshot, 0 if there is none."""
+    return _stream(context.table(), request).newest()
+
+
+def end(context: Context, request: EndRequest) -> EndAnswer:
+    """Choose where a batch ends."""
+    table = context.table()
+    stream, begin = _stream(table, request), _position(request["start"])
+    _keep(context, table, stream, request, begin)
+    found = stream.end_of_batch(
+        begin,
+        upto=request["upto"],
+        limited=request["limited"],
+        waited_millis=request["waited_millis"],
+    )
+    return {"end": found.to_json(), "newest": stream.newest()}
+
+
+def batch(context: Context, request: BatchRequest) -> BatchAnswer:
+    """Return the files of a batch; raises what the table's rights and keys say at this time."""
+    table = context.table()
+    _authorize(table, request)
+    stream, begin = _stream(table, request), _position(request["start"])
+    _keep(context, table, stream, request, begin)
+    found = stream.batch(begin, _position(request["end"]))
+    seen = visibility(table, readable=readable_columns(context))
+    warn_of_masks(table, seen, {*request["columns"]})
+    planned = _plan(table, request, found)
+    keep_deletes = request["kinds"] and not found.of_states
+    plan = plan_answer(context, table, planned, request, keep_deletes=keep_deletes)
+    for split, kind in zip(plan["splits"], found.kinds, strict=True):
+        split["kind"] = None if kind is None else int(kind)
+    _publish(table, request, found)
+    return {
+        "plan": plan,
+        "drops_retracts": not request["kinds"] and table.schema.has_primary_key,
+        "left_out": found.left_out,
+        "overwrites": found.overwrites,
+    }
+
+
+def progress(context: Context, request: ProgressRequest) -> bool:
+    """Note that everything before a position was read and committed: expiry need not keep it."""
+    table = context.table()
+    stream = _stream(table, request)
+    for name in _consumers(stream, request):
+        context.dispatcher.streams.record(_query(request), table, name, _position(request["end"]).snapshot_id)
+    return True
+
+
+def stop(context: Context, request: StreamRequest) -> bool:
+    """Stop renewing the consumers of a query, which stay in the table."""
+    context.dispatcher.streams.forget(_query(request))
+    return True
+
+
+def _stream(table: Table, request: StreamRequest) -> TableStream:
+    from lockgate.framework.store.streams.stream import TableStream
+
+    return TableStream(table, request["options"], kinds=request["kinds"])
+
+
+def _position(text: str) -> Position:
+    from lockgate.framework.store.streams.position import Position
+
+    return Position.from_json(text)
+
+
+def _authorize(table: Table, request: StreamRequest) -> None:
+    """Ask for the rights of the user of the query; no filter can judge rows that are gone."""
+    require_unrestricted(table, grant(table, Action.SELECT, request["columns"]), "a stream")
+
+
+def _named_consumer(stream: TableStream) -> str:
+    from lockgate.framework.store.streams.stream_options import CONSUMER_ID
+
+    return str(stream.options.get(CONSUMER_ID)).strip()
+
+
+def _consumers(stream: TableStream, request: StreamRequest) -> list[str]:
+    """Return the names of a query's consumers: its own, which no other query has, and one that it names."""
+    named = _named_consumer(stream)
+    return [f"stream-{_query(request)}", *([named] if named else [])]
+
+
+def _query(request: StreamRequest) -> str:
+    """Return what names one read of one query, also after a restart."""
+    query = request["properties"]["query_id"]
+    if query is None:
+        raise BridgeError("a stream was asked for outside a streaming query")
+    return f"{query}-{request['source']}"
+
+
+def _keep(
+    context: Context, table: Table, stream: TableStream, request: StreamRequest, begin: Position
+) -> None:
+    """Keep what a query reads next, also after a restart, before Spark says what was committed."""
+    for name in _consumers(stream, request):
+        context.dispatcher.streams.keep(_query(request), table, name, begin.snapshot_id)
+
+
+def _plan(table: Table, request: StreamRequest, found: Batch) -> ScanPlan:
+    from lockgate.framework.store.merge.merge import merge_plan
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.pushdown import ScanReport
+
+    used = {table.schema.id} | {file.schema_id for split in found.splits for file in split.files}
+    return ScanPlan(
+        snapshot_id=found.snapshot_id,
+        schema=table.schema,
+        splits=found.splits,
+        report=ScanReport(table=str(table.identifier), snapshot_id=found.snapshot_id, steps=()),
+        columns=tuple(request["columns"]),
+        merge_plan=merge_plan(table.schema),
+        schemas={number: table.schema_of(number) for number in sorted(used)},
+    )
+
+
+def _publish(table: Table, request: BatchRequest, found: Batch) -> None:
+    number, query = request["properties"]["batch_id"], request["properties"]["query_id"]
+    if number is None or query is None:
+        return
+    publish(
+        StreamProgressed(
+            query=query,
+            batch=int(number),
+            table=table.location,
+            use="read",
+            snapshot_id=found.snapshot_id,
+        )
+    )
+
+
+OPERATIONS = {
+    "stream.start": start,
+    "stream.newest": newest,
+    "stream.end": end,
+    "stream.batch": batch,
+    "stream.progress": progress,
+    "stream.stop": stop,
+}

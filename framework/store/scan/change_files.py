@@ -1,0 +1,148 @@
+"""The scan of changes: which files say what a commit did to the rows of a table.
+
+Streams and ranges of snapshots share it. Source: Paimon's `DeltaFollowUpScanner`, `ChangelogFollowUpScanner`
+and `InputChangelogFollowUpScanner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.options.changelog_options import FULL_COMPACTION, LOOKUP, NO_CHANGELOG
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.scan.visible_files import stored_entries, top_level
+from lockgate.framework.store.vectors.snapshot_vectors import read_vector
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
+
+
+class Teller(StrEnum):
+    """What says which rows a commit changed."""
+
+    NOTHING = "nothing"  # no row changed, or a later commit tells
+    DELTA = "delta"  # the files that it added
+    CHANGELOG = "changelog"  # its changelog files
+    STATES = "states"  # only the rows before and after it: it removed some without naming them
+
+
+@dataclass(frozen=True)
+class ChangeFiles:
+    """The files that say what a commit did: `removed` and `added` are rows before and after it.
+
+    Entries have the deletion vectors of their state. Unless the states tell, `removed` is empty.
+    """
+
+    snapshot: Snapshot
+    teller: Teller
+    added: tuple[ManifestEntry, ...] = ()
+    removed: tuple[ManifestEntry, ...] = ()
+
+    @property
+    def deleted_rows(self) -> int:
+        """Return how many rows more were there before than after, in the files of both states."""
+        return sum(each.live_rows for each in self.removed) - sum(each.live_rows for each in self.added)
+
+
+def teller_of(table: TableHandle, snapshot: Snapshot) -> Teller:
+    """Say what tells the changes of a snapshot, by the producer that held when it was committed."""
+    kind = snapshot.commit_kind
+    if kind is CommitKind.ANALYZE:
+        return Teller.NOTHING
+    produces = table.schema_of(snapshot.schema_id).changelog_producer != NO_CHANGELOG
+    if produces and snapshot.changelog_manifest_list is not None:
+        return Teller.CHANGELOG
+    if kind is CommitKind.COMPACT:
+        return Teller.NOTHING
+    delta = table.manifests.delta_entries(snapshot)
+    if kind is CommitKind.OVERWRITE or any(each.kind is FileKind.DELETE for each in delta):
+        return Teller.STATES
+    return Teller.NOTHING if produces else Teller.DELTA
+
+
+def change_files(table: TableHandle, snapshot: Snapshot, *, states: bool = True) -> ChangeFiles:
+    """Return the files that say what a snapshot changed.
+
+    Without `states` those before and after an OVERWRITE are left out. Raises SnapshotNotFoundError if the
+    state before is needed and has expired.
+    """
+    teller = teller_of(table, snapshot)
+    if teller is Teller.DELTA:
+        return ChangeFiles(snapshot, teller, tuple(table.manifests.delta_entries(snapshot)))
+    if teller is Teller.CHANGELOG:
+        metas = table.manifests.changelog_manifests(snapshot)
+        entries = [entry for meta in metas for entry in table.manifests.read_manifest(meta)]
+        return ChangeFiles(snapshot, teller, tuple(each for each in entries if each.kind is FileKind.ADD))
+    if teller is Teller.STATES and states:
+        return _states(table, snapshot)
+    return ChangeFiles(snapshot, teller)
+
+
+def settled_entries(table: TableHandle, snapshot: Snapshot) -> Sequence[ManifestEntry]:
+    """Return the files of a snapshot of whose rows no later changelog tells, with their vectors.
+
+    Source: Paimon's `ChangelogProducer` and `DataTableStreamScan`.
+    """
+    entries = stored_entries(table, snapshot)
+    schema = table.schema_of(snapshot.schema_id)
+    if schema.changelog_producer == LOOKUP:
+        return [entry for entry in entries if entry.file.level > 0]
+    if schema.changelog_producer == FULL_COMPACTION:
+        top = top_level(schema)
+        return [entry for entry in entries if entry.file.level >= top]
+    return entries
+
+
+def _states(table: TableHandle, snapshot: Snapshot) -> ChangeFiles:
+    after = settled_entries(table, snapshot)
+    before: Sequence[ManifestEntry] = ()
+    if snapshot.id > 1:
+        try:
+            before = settled_entries(table, table.snapshot(snapshot.id - 1))
+        except SnapshotNotFoundError as error:
+            raise SnapshotNotFoundError(
+                f"snapshot {snapshot.id} of table {table.identifier} removed rows, and the state before it "
+                f"is gone: {error}"
+            ) from None
+    gone, came = _differing(table, before, after), _differing(table, after, before)
+    if not table.schema.has_primary_key:
+        return ChangeFiles(snapshot, Teller.STATES, tuple(came), tuple(gone))
+    # The rows of one key meet in a bucket only, so that all of its files count.
+    touched = {(each.partition, each.bucket) for each in (*gone, *came)}
+    return ChangeFiles(
+        snapshot,
+        Teller.STATES,
+        tuple(each for each in after if (each.partition, each.bucket) in touched),
+        tuple(each for each in before if (each.partition, each.bucket) in touched),
+    )
+
+
+def _differing(
+    table: TableHandle, entries: Sequence[ManifestEntry], others: Sequence[ManifestEntry]
+) -> list[ManifestEntry]:
+    """Return the entries whose file, or whose deleted rows, the others do not have."""
+    others_by_file = {each.identifier: each for each in others}
+    return [
+        each
+        for each in entries
+        if each.identifier not in others_by_file
+        or not _same_rows(table, each, others_by_file[each.identifier])
+    ]
+
+
+def _same_rows(table: TableHandle, one: ManifestEntry, other: ManifestEntry) -> bool:
+    """Say whether the vectors of one file in two states delete the same rows, wherever they lie."""
+    if one.vector == other.vector:
+        return True
+    if one.vector is None or other.vector is None or one.vector.cardinality != other.vector.cardinality:
+        return False
+    rows = one.file.row_count
+    marked, others = read_vector(table, one.vector, rows), read_vector(table, other.vector, rows)
+    return np.array_equal(marked.positions, others.positions)

@@ -1,0 +1,1 @@
+"""Streams: queries that follow a table, from a state of it or from a snapshot on."""
