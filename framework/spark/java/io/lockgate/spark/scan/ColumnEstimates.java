@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -36,6 +37,30 @@ final class ColumnEstimates {
                     LoadedTable.references(java.util.List.of(entry.getKey()))[0],
                     new Estimate(entry.getValue(), schema.apply(entry.getKey()).dataType())));
     return out;
+  }
+
+  /** Sizes of a plan, null where nothing is planned; without {@code schema} none of columns. */
+  record OfPlan(JsonNode plan, StructType schema) implements Statistics {
+    private OptionalLong number(String name) {
+      return plan == null ? OptionalLong.empty() : OptionalLong.of(plan.get(name).asLong());
+    }
+
+    @Override
+    public OptionalLong sizeInBytes() {
+      return number("bytes");
+    }
+
+    @Override
+    public OptionalLong numRows() {
+      return number("rows");
+    }
+
+    @Override
+    public Map<NamedReference, ColumnStatistics> columnStats() {
+      return schema == null || plan == null || plan.get("columns").isNull()
+          ? Map.of()
+          : of(plan.get("columns"), schema);
+    }
   }
 
   private record Estimate(JsonNode estimate, DataType type) implements ColumnStatistics {

@@ -13,8 +13,6 @@ import io.lockgate.spark.read.SplitPacker;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.OptionalLong;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -29,7 +27,6 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
-import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -320,28 +317,7 @@ public final class LockgateScan
   @Override
   public Statistics estimateStatistics() {
     JsonNode planned = follows ? null : plan();
-    return new Statistics() {
-      @Override
-      public OptionalLong sizeInBytes() {
-        return number("bytes");
-      }
-
-      @Override
-      public OptionalLong numRows() {
-        return number("rows");
-      }
-
-      private OptionalLong number(String name) {
-        return follows ? OptionalLong.empty() : OptionalLong.of(planned.get(name).asLong());
-      }
-
-      @Override
-      public Map<NamedReference, ColumnStatistics> columnStats() {
-        return view != null || follows || planned.get("columns").isNull()
-            ? Map.of()
-            : ColumnEstimates.of(planned.get("columns"), table.structType());
-      }
-    };
+    return new ColumnEstimates.OfPlan(planned, view == null ? table.structType() : null);
   }
 
   /** The names of the files that were read, once the query has run. */
