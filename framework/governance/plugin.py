@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,34 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
         description="Print the definition of the service type `paimon`, for Ranger's admin.",
     )
     definition.set_defaults(run=print_definition)
+    status = commands.add_parser(
+        "status",
+        help="print the version and age of the policies that are kept on this host",
+        description="Print the version and age of the policies that are kept on this host "
+        "(exit code 1 if they allow nothing).",
+    )
+    status.add_argument("files", type=Path, nargs="+", metavar="FILE", help="XML files of a Ranger plugin")
+    status.set_defaults(run=print_status)
+
+
+def print_status(options: argparse.Namespace) -> int:
+    """Print what the cache of policies holds; return 0 if it can be used, else 1."""
+    from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
+    from lockgate.framework.governance.ranger.protocol.client import Content, version_of
+    from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+
+    settings = AdminSettings.from_files(*options.files)
+    found = PolicyCache(settings).load(Content.POLICIES)
+    if found is None:
+        print(f"no policies of service {settings.service} are kept in {settings.cache_folder}")
+        return 1
+    age = max(0.0, time.time() - found[1])
+    version = version_of(Content.POLICIES, found[0])
+    print(f"policies of service {settings.service}: version {version}, confirmed {age:.0f} s ago")
+    if settings.oldest_seconds is not None and age > settings.oldest_seconds:
+        print(f"they are older than {settings.oldest_seconds:.0f} s: they allow nothing")
+        return 1
+    return 0
 
 
 def print_definition(options: argparse.Namespace) -> int:

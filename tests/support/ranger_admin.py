@@ -6,8 +6,9 @@ import base64
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -32,6 +33,8 @@ class StandIn:
         self.changes: list[tuple[str, dict[str, Any]]] = []
         self.user: str | None = None
         self.unchanged, self.broken, self.body = 304, 0, None
+        # The seconds before an answer, and between two bytes of it.
+        self.slow, self.trickle = 0.0, 0.0
         self.url = ""
         self.rooms = PolicyRooms(self.has, "lake")
 
@@ -120,11 +123,19 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[StandIn]:
             )
             if found.body is not None and status == 200:
                 body = found.body
+            time.sleep(found.slow)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body if status != 304 else b"")
+            if found.trickle:
+                with suppress(OSError):
+                    for at in range(len(body)):
+                        self.wfile.write(body[at : at + 1])
+                        time.sleep(found.trickle)
+                return
+            with suppress(OSError):  # who waited long enough is gone
+                self.wfile.write(body if status != 304 else b"")
 
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""

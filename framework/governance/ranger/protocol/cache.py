@@ -8,6 +8,7 @@ checks that the folder belongs to this user alone.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import logging
 import os
@@ -30,6 +31,14 @@ class PolicyCache:
         self._folder = make_private_folder(settings.cache_folder)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{settings.app_id}_{settings.service}")
         self._name = name
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what killed processes had begun to write."""
+        for path in self._folder.glob(f"{glob.escape(self._name)}_*.json.new-*"):
+            number = path.name.rpartition("-")[2]
+            if number.isdecimal() and not Path("/proc", number).exists():
+                path.unlink(missing_ok=True)
 
     def _path(self, content: Content, suffix: str = "") -> Path:
         return self._folder / f"{self._name}_{content.value}.json{suffix}"

@@ -4,7 +4,8 @@ The names are Ranger's: `ranger.plugin.<type>.service.name`, `.policy.rest.url`,
 `.policy.pollIntervalMs`, `.policy.rest.client.username`, `.policy.rest.client.password`,
 `.policy.rest.client.connection.timeoutMs` and `.policy.rest.ssl.config.file`, a further XML file with
 `xasecure.policymgr.clientssl.truststore` and `.keystore`. These name key stores of Java or files in PEM; a
-`.credential.file` with each has its password.
+`.credential.file` with each has its password. `.policy.maxAgeMs` is Lockgate's own: the oldest policies to
+use.
 """
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ class AdminSettings:
             password=given.get("policy.rest.client.password"),
             poll_seconds=_milliseconds(given, "policy.pollIntervalMs", 30_000),
             timeout_seconds=_milliseconds(given, "policy.rest.client.connection.timeoutMs", 30_000),
+            oldest_seconds=(
+                _milliseconds(given, "policy.maxAgeMs", 0) if given.get("policy.maxAgeMs") else None
+            ),
             ca=_store(tls, "truststore"),
             certificate=_store(tls, "keystore"),
             ca_password=_store_password(tls, "truststore", "sslTrustStore"),
