@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError
 from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.column_ids import ids_of
-from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
+from lockgate.framework.lineage.messages import DatasetJson, RecordRequest, StatementJson
 from lockgate.framework.lineage.model.literals import why_of
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
 
 # Longer texts of statements are cut: generated ones may have megabytes.
 _LONGEST = 20_000
+# Shapes that are kept for statements like them, and edges of the largest of these.
+_MOST_SHAPES = 200
+_MOST_EDGES = 5_000
+# The schema that such a statement was analysed under is not the one that it leaves.
+_CHANGES = frozenset({"RENAME_COLUMN", "RENAME_TABLE", "DROP_COLUMNS", "ADD_COLUMNS", "ALTER_COLUMNS"})
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,26 @@ class _Counts:
 counts = _Counts()
 
 
-def record(context: BridgeContext, request: RecordRequest) -> bool:
-    """Answer `lineage.record`: note one statement in each warehouse that it reads or writes, if any."""
-    if request["kind"] == "RENAME_COLUMN":
-        request = _renaming(request)
-    inputs = [named(context, each) for each in request["inputs"]]
-    commits = [named(context, each) for each in request["run"]["commits"]]
-    target = None if request["target"] is None else named(context, request["target"])
+def record(context: BridgeContext, request: RecordRequest) -> list[str]:
+    """Answer `lineage.record`: note statements in each warehouse that they read or write, if any.
+
+    Return what went wrong, a text for each statement that is not noted.
+    """
+    problems = []
+    for statement in request["statements"]:
+        try:
+            _record(context, request, statement)
+        except Exception as error:  # of any store or catalog: the other statements are noted all the same
+            problems.append(f"{type(error).__name__}: {error}")
+    return problems
+
+
+def _record(context: BridgeContext, request: RecordRequest, statement: StatementJson) -> None:
+    if statement["kind"] == "RENAME_COLUMN":
+        statement = _renaming(statement)
+    inputs = [named(context, each) for each in statement["inputs"]]
+    commits = [named(context, each) for each in statement["run"]["commits"]]
+    target = None if statement["target"] is None else named(context, statement["target"])
     if target is not None:
         target = _with_id(target)
     if target is None and not inputs and commits:
@@ -91,11 +112,10 @@ def record(context: BridgeContext, request: RecordRequest) -> bool:
         warehouses = _naming(context, target, inputs)
     if not warehouses:
         counts.add("elsewhere")
-    run = _run(context, request, target, inputs, commits)
+    run = _run(context, request, statement, target, inputs, commits)
     for address, catalog in warehouses.items():
-        shape = _shape(request, target, inputs, address)
+        shape = _known.shape(statement, target, inputs, address)
         lineage_of(catalog, request["application"]).add(Record(shape, run))
-    return bool(warehouses)
 
 
 def _naming(
@@ -106,11 +126,11 @@ def _naming(
     return naming(outside, context.principal)
 
 
-def _renaming(request: RecordRequest) -> RecordRequest:
+def _renaming(statement: StatementJson) -> StatementJson:
     """Return a renaming as the copy of a column of its own table; the index knows them to be the same."""
-    old, new = request["columns"]
-    inputs = [] if request["target"] is None else [request["target"]]
-    return {**request, "inputs": inputs, "edges": [(new, 0, old, 1)], "columns": [new]}
+    old, new = statement["columns"]
+    inputs = [] if statement["target"] is None else [statement["target"]]
+    return {**statement, "inputs": inputs, "edges": [(new, 0, old, 1)], "columns": [new]}
 
 
 def _with_id(target: NamedDataset) -> NamedDataset:
@@ -123,31 +143,87 @@ def _with_id(target: NamedDataset) -> NamedDataset:
     return replace(target, id=str(target.catalog.load_table(name).table_id))
 
 
+class _Shapes:
+    """Shapes of the last statements: a program runs many of the same shape, which take a fraction of the
+    time then."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+
+    def shape(
+        self,
+        statement: StatementJson,
+        target: NamedDataset | None,
+        inputs: Sequence[NamedDataset],
+        address: str,
+    ) -> Shape:
+        """Return the shape of a statement, as records of the warehouse at `address` have it."""
+        key = _key_of(statement, target, inputs, address)
+        if key is None:
+            return _shape(statement, target, inputs, address)
+        with self._lock:
+            found = self._shapes.pop(key, None)
+        found = found or _shape(statement, target, inputs, address)
+        with self._lock:
+            self._shapes[key] = found
+            if len(self._shapes) > _MOST_SHAPES:
+                self._shapes.popitem(last=False)
+        return found
+
+
+_known = _Shapes()
+
+
+def _key_of(
+    statement: StatementJson, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
+) -> bytes | None:
+    """Return what tells a shape from others; None if that is not all in the message, or very long."""
+    datasets = [each for each in (target, *inputs) if each is not None]
+    has_all = all(each.catalog is None or (each.id and each.schema is not None) for each in datasets)
+    if not has_all or statement["kind"] in _CHANGES or len(statement["edges"]) > _MOST_EDGES:
+        return None
+    named_by = [
+        (
+            each.type,
+            each.parts,
+            each.catalog_name,
+            each.id,
+            each.schema,
+            each.catalog and address_of(each.catalog),
+        )
+        for each in datasets
+    ]
+    said = [value for name, value in statement.items() if name not in ("run", "target", "inputs")]
+    text = json.dumps([address, target is None, named_by, said, statement["run"]["stream"]])
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
 def _shape(
-    request: RecordRequest, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
+    statement: StatementJson, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
 ) -> Shape:
     carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
-    changes = request["kind"] in ("MERGE", "UPDATE", "DELETE")
+    changes = statement["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
         (column, number, source, kinds)
-        for column, number, source, kinds in request["edges"]
+        for column, number, source, kinds in statement["edges"]
         # Rows that a statement carries over come from where they are.
         if not (changes and number in carried and column == source and kinds & ~64 == 1)
     ]
-    rows = tuple(sorted({(number, source, kinds) for number, source, kinds in request["rows"]}))
-    columns = tuple(request["columns"])
+    rows = tuple(sorted({(number, source, kinds) for number, source, kinds in statement["rows"]}))
+    columns = tuple(statement["columns"])
     return Shape(
-        kind=request["kind"],
+        kind=statement["kind"],
         target=None if target is None else target.seen_from(address),
         inputs=tuple(each.seen_from(address) for each in inputs),
         edges=tuple(sorted(set(edges))),
         rows=rows,
         columns=columns,
-        views=tuple(request["views"]),
-        opaque=tuple(request["opaque"]),
-        cut=request["cut"],
-        name=request["run"]["stream"] or "",
-        ids=ids_of(request["kind"], target, inputs, edges, rows, columns),
+        views=tuple(statement["views"]),
+        opaque=tuple(statement["opaque"]),
+        cut=statement["cut"],
+        name=statement["run"]["stream"] or "",
+        ids=ids_of(statement["kind"], target, inputs, edges, rows, columns),
     )
 
 
@@ -160,11 +236,12 @@ def _same(one: NamedDataset, other: NamedDataset) -> bool:
 def _run(
     context: BridgeContext,
     request: RecordRequest,
+    statement: StatementJson,
     target: NamedDataset | None,
     inputs: Sequence[NamedDataset],
     commits: Sequence[NamedDataset],
 ) -> Run:
-    run = request["run"]
+    run = statement["run"]
     written = [
         each.version
         for each in commits

@@ -46,15 +46,13 @@ class RunJson(TypedDict):
     commits: list[DatasetJson]
 
 
-class RecordRequest(TypedDict):
-    """A statement.
+class StatementJson(TypedDict):
+    """A statement that has ended.
 
     An edge is the column, the number of an input, the column there, and kinds; `rows` lack the first.
     `cut`: the plan was too large to walk, so it has inputs and columns, but no edges.
     """
 
-    application: str
-    spark: str
     kind: str
     target: DatasetJson | None
     inputs: list[DatasetJson]
@@ -65,6 +63,14 @@ class RecordRequest(TypedDict):
     opaque: list[str]
     cut: bool
     run: RunJson
+
+
+class RecordRequest(TypedDict):
+    """Statements of one session, and the application and version of Spark that ran them."""
+
+    application: str
+    spark: str
+    statements: list[StatementJson]
 
 
 class FlowRequest(TableRequest):

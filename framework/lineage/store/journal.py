@@ -14,7 +14,8 @@ from typing import Any
 from lockgate.framework.lineage.model.records import Record, Run, Shape, folded
 from lockgate.framework.lineage.store.segments import Segments
 
-FLUSH_SECONDS = 10.0
+# With the second that the connector collects them, 10 at most.
+FLUSH_SECONDS = 9.0
 FLUSH_RECORDS = 500
 # Runs of one shape that keep their details between two flushes; of a stream only the first and the last.
 _DETAILS = 100

@@ -81,6 +81,8 @@ at("find").value = "db0.t9.a"; at("find").onchange(); found.searched = at("about
 at("find").value = "nobody"; at("find").onchange(); found.unknown = note();
 at("find").onfocus(); found.names = at("names").children.length;
 at("table").onclick(); found.rows = at("rows").querySelectorAll("tr").length; found.headers = at("rows").querySelectorAll("th").length;
+found.only = document.querySelector("main").hidden; at("table").onclick(); found.both = document.querySelector("main").hidden || !at("rows").hidden;
+found.legend = at("legend").hidden; document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })); found.unpicked = [pick, at("legend").hidden];
 found.svg = picture();
 found.png = await new Promise(done => { save = (url, name) => done(name + " " + url.slice(0, 22)); at("png").onclick() });
 at("databases").onclick(); found.databases = [note(), at("databases").getAttribute("aria-pressed")];
@@ -108,6 +110,9 @@ def test_what_the_page_shows_and_does(tmp_path: Path) -> None:
     assert found["unknown"] == "nothing is called nobody"
     assert found["names"] == 12
     assert (found["rows"], found["headers"]) == (1 + 33, 4)
+    # The table takes the place of the picture, and Escape picks no column any more.
+    assert (found["only"], found["both"]) == (True, False)
+    assert (found["legend"], found["unpicked"]) == (False, [None, True])
     tree = ElementTree.fromstring(found["svg"])
     assert "var(--" not in "".join(tree.itertext())
     assert found["png"] == "lineage.png data:image/png;base64,"

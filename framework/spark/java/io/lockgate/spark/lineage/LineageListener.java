@@ -1,9 +1,13 @@
 package io.lockgate.spark.lineage;
 
 import com.codahale.metrics.MetricRegistry;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingDeque;
@@ -15,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
@@ -31,6 +36,13 @@ public final class LineageListener extends SparkListener {
   private static final String MODE = "spark.lockgate.lineage";
   private static final int CAPACITY = 1_000;
   private static final long TELL_MILLIS = 1_000;
+
+  /** Records in one message: each message takes Python's time from the queries of its program. */
+  private static final int MOST_AT_A_TIME = 100;
+
+  /** How long an application that ends waits for its last records. */
+  private static final long LAST_MILLIS = 5_000;
+
   private static volatile LineageListener current;
 
   /** An execution that has begun. */
@@ -61,6 +73,8 @@ public final class LineageListener extends SparkListener {
   private final AtomicLong ownNanos = new AtomicLong();
   private final SparkContext context;
   private volatile String problem = "";
+  private volatile boolean isEnded;
+  private long told = System.nanoTime();
 
   private LineageListener(SparkContext context) {
     this.context = context;
@@ -181,8 +195,22 @@ public final class LineageListener extends SparkListener {
     }
   }
 
+  /** Sends the last records, while Python still answers. */
+  @Override
+  public void onApplicationEnd(SparkListenerApplicationEnd event) {
+    CountDownLatch done = new CountDownLatch(1);
+    try {
+      if (queue.offer(done, LAST_MILLIS, TimeUnit.MILLISECONDS)) {
+        done.await(LAST_MILLIS, TimeUnit.MILLISECONDS);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    isEnded = true;
+  }
+
   private void work() {
-    while (!context.isStopped()) {
+    while (!isEnded) {
       try {
         handle(queue.poll(TELL_MILLIS, TimeUnit.MILLISECONDS));
       } catch (InterruptedException e) {
@@ -197,16 +225,19 @@ public final class LineageListener extends SparkListener {
   private void handle(Object work) {
     long start = System.nanoTime();
     try {
-      send();
       if (work instanceof Execution execution) {
         executions.ended(execution);
-      } else {
+      }
+      boolean isTime = start - told > TimeUnit.MILLISECONDS.toNanos(TELL_MILLIS);
+      if (!(work instanceof Execution) || isTime || unsent.size() >= MOST_AT_A_TIME) {
+        told = start;
         executions.flush();
-        if (work instanceof CountDownLatch waits) {
-          waits.countDown();
-        }
+        send();
       }
     } finally {
+      if (work instanceof CountDownLatch waits) {
+        waits.countDown();
+      }
       ownNanos.addAndGet(System.nanoTime() - start);
     }
   }
@@ -222,33 +253,52 @@ public final class LineageListener extends SparkListener {
     if (!line.get("opaque").isEmpty()) {
       opaque.incrementAndGet();
     }
-    line.put("application", context.applicationId()).put("spark", context.version());
     if (!unsent.offerLast(new Unsent(session, line))) {
       dropped.incrementAndGet();
     }
-    send();
   }
 
   /** Sends Python the pending records, the oldest first; while Python is away, they wait here. */
   private void send() {
-    for (Unsent next = unsent.pollFirst(); next != null; next = unsent.pollFirst()) {
+    while (!unsent.isEmpty()) {
+      List<Unsent> some = next();
       try {
-        send(next);
+        send(some);
       } catch (Exception failure) {
         if (Failure.isUnanswered(failure)) {
-          unsent.addFirst(next);
+          for (int i = some.size() - 1; i >= 0; i--) {
+            unsent.addFirst(some.get(i));
+          }
           return;
         }
-        throw failure;
+        failed.addAndGet(some.size());
+        problem = failure.toString();
       }
     }
   }
 
-  private void send(Unsent record) {
-    SparkSession.setActiveSession(record.session);
+  /** The next records of one session. */
+  private List<Unsent> next() {
+    List<Unsent> some = new ArrayList<>();
+    while (some.size() < MOST_AT_A_TIME
+        && !unsent.isEmpty()
+        && (some.isEmpty() || unsent.peekFirst().session == some.get(0).session)) {
+      some.add(unsent.pollFirst());
+    }
+    return some;
+  }
+
+  private void send(List<Unsent> some) {
+    ObjectNode ask =
+        Bridge.object().put("application", context.applicationId()).put("spark", context.version());
+    ArrayNode statements = ask.putArray("statements");
+    some.forEach(each -> statements.add(each.line));
+    SparkSession.setActiveSession(some.get(0).session);
     try {
-      Bridge.ask("lineage.record", record.line);
-      recorded.incrementAndGet();
+      JsonNode problems = Bridge.ask("lineage.record", ask);
+      recorded.addAndGet(some.size() - problems.size());
+      failed.addAndGet(problems.size());
+      problems.forEach(each -> problem = each.asText());
     } finally {
       SparkSession.clearActiveSession();
     }
