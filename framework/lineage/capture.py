@@ -194,8 +194,8 @@ def _key_of(
         )
         for each in datasets
     ]
-    said = [value for name, value in statement.items() if name not in ("run", "target", "inputs")]
-    text = json.dumps([address, target is None, named_by, said, statement["run"]["stream"]])
+    content = [value for name, value in statement.items() if name not in ("run", "target", "inputs")]
+    text = json.dumps([address, target is None, named_by, content, statement["run"]["stream"]])
     return blake2b(text.encode(), digest_size=16).digest()
 
 
