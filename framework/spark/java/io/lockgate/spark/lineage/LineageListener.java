@@ -74,7 +74,7 @@ public final class LineageListener extends SparkListener {
   private final SparkContext context;
   private volatile String problem = "";
   private volatile boolean isEnded;
-  private long told = System.nanoTime();
+  private long lastSent = System.nanoTime();
 
   private LineageListener(SparkContext context) {
     this.context = context;
@@ -228,9 +228,9 @@ public final class LineageListener extends SparkListener {
       if (work instanceof Execution execution) {
         executions.ended(execution);
       }
-      boolean isTime = start - told > TimeUnit.MILLISECONDS.toNanos(TELL_MILLIS);
+      boolean isTime = start - lastSent > TimeUnit.MILLISECONDS.toNanos(TELL_MILLIS);
       if (!(work instanceof Execution) || isTime || unsent.size() >= MOST_AT_A_TIME) {
-        told = start;
+        lastSent = start;
         executions.flush();
         send();
       }
