@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError
+from lockgate.framework.lineage.model.names import column_path, column_text
 from lockgate.framework.lineage.model.records import TARGET, ColumnId, Edge, RowEdge
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ def ids_of(
 
 def _ids_among(ids: Mapping[str, int], number: int, names: Iterable[str]) -> Iterator[ColumnId]:
     for name in sorted(names):
-        top, dot, rest = (name, "", "") if name.lower() in ids else name.partition(".")
+        top, *members = column_path(name)
         if top.lower() in ids:
-            yield number, name, f"{ids[top.lower()]}{dot}{rest}"
+            rest = f".{column_text(members)}" if members else ""
+            yield number, name, f"{ids[top.lower()]}{rest}"
 
 
 def _ids(dataset: NamedDataset, *, is_newest: bool) -> dict[str, int]:

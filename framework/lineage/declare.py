@@ -25,7 +25,8 @@ def declare(rows: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFrame:
     for name, sources in columns.items():
         if name not in rows.columns:
             raise ColumnNotFoundError(f"the rows have no column {name!r}{nearest(name, rows.columns)}")
-        rows = rows.withMetadata(name, {METADATA: metadata(sources)})
+        same = rows["`" + name.replace("`", "``") + "`"]
+        rows = rows.withColumn(name, same.alias(name, metadata={METADATA: metadata(sources)}))
     return rows
 
 
@@ -34,11 +35,15 @@ def metadata(sources: Sequence[str]) -> str:
     return json.dumps([_source(text) for text in sources])
 
 
-def _source(text: str) -> tuple[str, str]:
+def _source(text: str) -> tuple[str, list[str]]:
+    """Return the dataset, and the column with the members of structs that lead to the value."""
     path, mark, column = text.rpartition("#")
     if mark and path and column:
-        return path, ".".join(split_name(column)[0]) if "`" in column else column
-    parts, _ = split_name(text)
-    if len(parts) < 4:
-        raise InputError(f"a source is catalog.database.table.column or path#column, not {text!r}")
-    return joined(parts[:3]), ".".join(parts[3:])
+        parts = split_name(column)[0] if "`" in column else column.split(".")
+        if all(parts):
+            return path, parts
+    else:
+        parts, _ = split_name(text)
+        if len(parts) > 3:
+            return joined(parts[:3]), parts[3:]
+    raise InputError(f"a source is catalog.database.table.column or path#column, not {text!r}")

@@ -64,7 +64,7 @@ _LOST_SECONDS = 60.0
 
 # Metadata of an answer, by which the connector knows it: what is said of each of its members (`ColumnFlow`).
 _LOOKED_UP = "lockgate.looked-up"
-# Metadata of a column, by which lineage knows what it is made of: a list of table and column.
+# Metadata of a column, by which lineage knows what it is made of: tables, each with the path of a column.
 _MADE_OF = "lockgate.lineage"
 
 _numbers = itertools.count(1)
@@ -179,7 +179,7 @@ def _marks(join: Join) -> dict[str, dict[str, Any]]:
     marks: dict[str, dict[str, Any]] = {}
     table = ".".join(map(_quoted, join.name))
     for name, column in zip(join.names, join.spec.columns, strict=True):
-        marks[name] = {_MADE_OF: json.dumps([(table, column)])}
+        marks[name] = {_MADE_OF: json.dumps([(table, [column])])}
         masked = seen.column(column).masked
         if masked is not None:
             marks[name][MASKED] = masked

@@ -58,6 +58,12 @@ def test_words_of_texts(spark: SparkSession) -> None:
         assert sorted(words(case["text"])) == sorted(case["words"]), case
 
 
+def test_texts_of_columns_of_lineage(spark: SparkSession) -> None:
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.lineage.LineageTwins
+    cases = json.loads((FIXTURES / "lineage_columns.json").read_text())
+    assert [twins.columnText(json.dumps(each["path"])) for each in cases] == [each["text"] for each in cases]
+
+
 def test_faults_of_messages(spark: SparkSession) -> None:
     jvm: Any = spark.sparkContext._jvm
     parse, shapes = jvm.io.lockgate.spark.bridge.Bridge.JSON.readTree, jvm.io.lockgate.spark.bridge.Shapes

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework.lineage.capture import NamedDataset, named
 from lockgate.framework.lineage.messages import FilesFlowRequest, FlowRequest
-from lockgate.framework.lineage.model.names import joined, split_name
+from lockgate.framework.lineage.model.names import column_path, joined, split_name
 from lockgate.framework.lineage.options import ON_PLAINTEXT, choice_of
 from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.origins import origins
-from lockgate.framework.lineage.questions.secrets import keys_in
+from lockgate.framework.lineage.questions.secrets import keys_by_column, keys_in
 from lockgate.framework.lineage.questions.sensitivity import key_of
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.warehouse import lineage_of
@@ -85,9 +85,8 @@ def judge_flow(context: Any, request: FlowRequest) -> bool:
 
 def judge_flow_to_files(context: BridgeContext, request: FilesFlowRequest) -> bool:
     """Judge a query that writes into files, or hands rows to a sink, as `judge_flow` does."""
-    from lockgate.framework.orc import parse_encrypt
-
-    keys = {path.lower(): key for path, key in parse_encrypt(request["encrypt"] or "").items()}
+    names = [column_path(text)[0] for text in request["columns"]]
+    keys = keys_by_column(request["encrypt"] or "", names)
     return _judge(context, request, _Target(request["path"], {}, keys, None))
 
 

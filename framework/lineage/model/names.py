@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from lockgate.errors import InputError
 
 _PLAIN = re.compile(r"[\w$-]+")
+_COLUMN_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`@]+)")
 
 
@@ -19,6 +20,35 @@ def quoted(part: str) -> str:
 def joined(parts: Sequence[str]) -> str:
     """Return the name of several parts."""
     return ".".join(map(quoted, parts))
+
+
+def column_text(path: Sequence[str]) -> str:
+    """Return a column as records name it: its name, or a struct and its members, joined by dots.
+
+    A part with a dot or a backquote, and `*`, which stands for all columns, is in backquotes: no two columns
+    have one text. The connector does the same (`Sources.quoted`).
+    """
+    return ".".join(
+        "`" + part.replace("`", "``") + "`" if part in ("", "*") or "." in part or "`" in part else part
+        for part in path
+    )
+
+
+def column_path(text: str) -> tuple[str, ...]:
+    """Return the parts of what `column_text` made; any other text is one part."""
+    parts: list[str] = []
+    at = 0
+    while True:
+        match = _COLUMN_PART.match(text, at)
+        if match is None:
+            return (text,)
+        parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
+        at = match.end()
+        if at == len(text):
+            return tuple(parts)
+        if text[at] != ".":
+            return (text,)
+        at += 1
 
 
 def split_name(text: str) -> tuple[list[str], int | None]:

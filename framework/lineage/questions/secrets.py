@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError
-from lockgate.framework.lineage.model.names import joined
+from lockgate.framework.lineage.model.names import column_path, column_text, joined
 from lockgate.framework.orc import parse_encrypt
 
 if TYPE_CHECKING:
@@ -35,10 +36,17 @@ def secrets_of(catalog: Catalog) -> dict[str, dict[str, str]]:
 
 
 def keys_in(table: Table) -> dict[str, str]:
-    """Return the key of each encrypted column, in lower case, of a table.
+    """Return the key of each encrypted column, as records name it but in lower case, of a table."""
+    return keys_by_column(table.schema.options.get("orc.encrypt", ""), table.schema.field_names)
 
-    A column that is not encrypted but has a dot in its name, as a member of an encrypted one, has the key "".
+
+def keys_by_column(encrypt: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the key of each column that `orc.encrypt` names, as records name it but in lower case.
+
+    A text with a dot is the column that is so named, if there is one, and otherwise a member of a struct.
     """
-    entries = parse_encrypt(table.schema.options.get("orc.encrypt", ""))
-    plain = {name.lower(): "" for name in table.schema.field_names if "." in name}
-    return {**plain, **{path.lower(): key for path, key in entries.items()}}
+    columns = {name.lower() for name in names}
+    return {
+        column_text([path] if path.lower() in columns else column_path(path)).lower(): key
+        for path, key in parse_encrypt(encrypt).items()
+    }

@@ -14,7 +14,7 @@ from lockgate.framework.lineage.questions.vertices import Vertex, vertices
 
 Secrets = Mapping[str, Mapping[str, str]]
 """The key of each encrypted column, by the name of its table (as the lineage has it) and its own, in lower
-case; "" for a column that is none, though its name looks like that of a member of one."""
+case."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = 
 
     Results of queries, which nothing keeps, and dropped tables are left out.
     """
-    keys = {each for columns in secrets.values() for each in columns.values() if each}
+    keys = {each for columns in secrets.values() for each in columns.values()}
     return [
         copy for each in sorted(keys & _wanted(secrets, key)) for copy in _of_key(database, secrets, each)
     ]
@@ -82,12 +82,12 @@ def _is_safe(vertex: Vertex, secrets: Secrets, key: str) -> bool:
 def key_of(columns: Mapping[str, str], column: str) -> str | None:
     """Return the key of a column of a table: its own, that of the struct it is in, or of a member of it.
 
-    `columns` maps the encrypted ones, in lower case, to their keys.
+    `columns` maps the encrypted ones, as records name them but in lower case, to their keys.
     """
     wanted = column.lower()
     while wanted:
         if wanted in columns:
-            return columns[wanted] or None
+            return columns[wanted]
         wanted = wanted.rpartition(".")[0]
-    inside = {key for name, key in columns.items() if key and name.startswith(f"{column.lower()}.")}
+    inside = {key for name, key in columns.items() if name.startswith(f"{column.lower()}.")}
     return inside.pop() if len(inside) == 1 else None

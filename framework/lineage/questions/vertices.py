@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import ColumnNotFoundError, NotFoundError, nearest
-from lockgate.framework.lineage.model.names import joined, quoted, split_name
+from lockgate.framework.lineage.model.names import column_path, column_text, joined, split_name
 from lockgate.framework.lineage.model.records import WHOLE, guid_of
 from lockgate.framework.lineage.questions.graph import chunks
 
@@ -39,7 +39,7 @@ class Vertex:
         if self.column is None:
             return self.table
         between = "#" if self.type == "file" else "."
-        return f"{self.table}{between}{quoted(self.column)}"
+        return f"{self.table}{between}{joined(column_path(self.column))}"
 
     def attributes(self) -> dict[str, Any]:
         """Return guid, name, typeName, createTime (milliseconds), createBy and version."""
@@ -144,7 +144,7 @@ def find(
         for length in range(len(tried), 0, -1):
             dataset = _newest(database, joined(tried[:length]))
             if dataset is not None:
-                column = ".".join(tried[length:]) or None
+                column = column_text(tried[length:]) or None
                 return _columns(database, dataset, column, snapshot, text)
     numbers = [-row[0] for row in database.execute("SELECT id FROM dataset")]
     names = [vertex.name for vertex in vertices(database, numbers).values() if may_name(vertex)]
@@ -164,7 +164,7 @@ def _exact(database: sqlite3.Connection, text: str) -> VertexMatch | None:
         dataset = _newest(database, text[:at]) if text[at] in marks else None
         if dataset is not None:
             rest = text[at + 1 :]
-            column = ".".join(split_name(rest)[0]) if "`" in rest else rest
+            column = column_text(split_name(rest)[0]) if "`" in rest else rest
             return _columns(database, dataset, column, None, text)
     return None
 

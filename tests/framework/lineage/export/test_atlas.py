@@ -127,7 +127,7 @@ def test_what_a_statement_reads_and_writes(message: dict[str, Any]) -> None:
         (*ends(each, "inputs"), *ends(each, "outputs"), each["attributes"]["dependencyType"])
         for each in columns
     }
-    assert ("`h``r`.`b.c`.`n.m`", "hr.a.x", "hr.a.x", "EXPRESSION") in merged
+    assert ("`h``r`.`b.c`.n.m", "hr.a.x", "hr.a.x", "EXPRESSION") in merged
     assert ("file:/in#x", "hr.a.x", "SIMPLE") in merged
     assert ("file:/in#x", "hr.a.y", "EXPRESSION") in merged
     queries = {each["attributes"]["query"]["guid"] for each in columns}

@@ -92,7 +92,7 @@ def test_members_of_a_renamed_struct(tmp_path: Path) -> None:
     shape = Shape("INSERT", T, (FILE,), (("s.zip", 0, "z", 1),), ids=((-1, "s.zip", "3.zip"),))
     after = Shape("INSERT", T, (FILE,), (("r.zip", 0, "y", 1),), ids=((-1, "r.zip", "3.zip"),))
     index = indexed(tmp_path, [(1, shape), (2, after)])
-    assert sources(index, "hr.t.r") == {"hr.t.`r.zip`", "file:/in#z", "file:/in#y"}
+    assert sources(index, "hr.t.r") == {"hr.t.r.zip", "file:/in#z", "file:/in#y"}
 
 
 def test_records_without_ids_are_joined_to_those_with(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 package io.lockgate.spark.lineage;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 
@@ -21,6 +22,11 @@ public final class LineageTwins {
         .put("SORT", Dependencies.SORT)
         .put("OPAQUE", Dependencies.OPAQUE)
         .toString();
+  }
+
+  /** A column of a path, as records name it. */
+  public static String columnText(String path) throws JsonProcessingException {
+    return Sources.text(Bridge.JSON.readTree(path));
   }
 
   private static void put(ObjectNode out, String name, int kind) {

@@ -40,7 +40,7 @@ public final class LineageListener extends SparkListener {
   /** Records in one message: each message takes Python's time from the queries of its program. */
   private static final int MOST_AT_A_TIME = 100;
 
-  /** How long an application that ends waits for its last records. */
+  /** The wait of an application that ends for its last records. */
   private static final long LAST_MILLIS = 5_000;
 
   private static volatile LineageListener current;

@@ -20,9 +20,12 @@ final class Lines {
   static ObjectNode of(Statement statement, List<LogicalPlan> origins) {
     ObjectNode out = line(statement.kind());
     out.set("target", statement.target());
+    if (statement.loaded() != null) {
+      return loaded(statement, out);
+    }
     if (statement.query() == null) {
       statement.columns().forEach(list(out, "columns")::add);
-      return statement.loaded() == null ? out : loaded(statement, out);
+      return out;
     }
     try {
       return walked(statement, origins, out);
@@ -30,14 +33,16 @@ final class Lines {
       Sources sources = new Sources();
       leaves(statement.query(), sources);
       sources.writeTo(list(out, "inputs"));
-      statement.columns().forEach(list(out, "columns")::add);
+      statement.columns().forEach(name -> list(out, "columns").add(Sources.quoted(name)));
       return out.put("cut", true);
     }
   }
 
   private static ObjectNode loaded(Statement statement, ObjectNode out) {
     list(out, "inputs").add(statement.loaded());
-    for (String column : statement.columns()) {
+    for (String name : statement.columns()) {
+      String column = Sources.quoted(name);
+      list(out, "columns").add(column);
       list(out, "edges").addArray().add(column).add(0).add(column).add(Dependencies.IDENTITY);
     }
     return out;
@@ -76,8 +81,9 @@ final class Lines {
     for (int i = 0; i < Math.min(statement.columns().size(), scope.order.size()); i++) {
       String name = statement.columns().get(i);
       if (!isAdded(name)) {
-        columns.add(name);
-        write(edges, name, scope.at(i), walk.sources());
+        String column = Sources.quoted(name);
+        columns.add(column);
+        write(edges, column, scope.at(i), walk.sources());
       }
     }
     write(list(out, "rows"), null, scope.rows, walk.sources());

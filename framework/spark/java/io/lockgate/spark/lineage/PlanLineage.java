@@ -330,7 +330,7 @@ public final class PlanLineage {
     for (Attribute attribute : CollectionConverters.asJava(plan.output())) {
       out.columns
           .computeIfAbsent(attribute.exprId().id(), id -> new Dependencies())
-          .add(sources.column(dataset, attribute.name()), Dependencies.IDENTITY);
+          .add(sources.column(dataset, Sources.quoted(attribute.name())), Dependencies.IDENTITY);
     }
   }
 
@@ -384,7 +384,7 @@ public final class PlanLineage {
     try {
       for (JsonNode each : Bridge.JSON.readTree(metadata.getString(DECLARED))) {
         int dataset = sources.dataset(Datasets.named(each.get(0).asText()));
-        int column = sources.column(dataset, each.get(1).asText());
+        int column = sources.column(dataset, Sources.text(each.get(1)));
         out.add(column, Dependencies.IDENTITY);
         if (metadata.contains(ENCRYPTED)) {
           sources.markEncrypted(column);

@@ -1,5 +1,6 @@
 package io.lockgate.spark.lineage;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
@@ -9,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -111,7 +113,30 @@ public final class Sources {
   /** The number of a member of a struct. */
   int member(int number, String name) {
     Column of = columns.get(number);
-    return column(of.dataset, of.name + "." + name);
+    return column(of.dataset, of.name + "." + quoted(name));
+  }
+
+  /**
+   * One part of a column as records name it: in backquotes if a dot could join two parts, as
+   * Python's {@code column_text} does it.
+   */
+  public static String quoted(String part) {
+    boolean isPlain = part.indexOf('.') < 0 && part.indexOf('`') < 0;
+    return isPlain && !part.isEmpty() && !part.equals("*")
+        ? part
+        : "`" + part.replace("`", "``") + "`";
+  }
+
+  /** A column as records name it: its name, or a struct and its members. */
+  public static String text(List<String> path) {
+    return path.stream().map(Sources::quoted).collect(Collectors.joining("."));
+  }
+
+  /** The path of a column in a declaration; empty if that is something else. */
+  public static String text(JsonNode path) {
+    List<String> parts = new ArrayList<>();
+    path.forEach(each -> parts.add(each.asText()));
+    return text(parts);
   }
 
   void writeTo(ArrayNode out) {

@@ -316,18 +316,18 @@ record Statement(
     return target == null ? null : new Statement(kind, target, null, changedColumns(plan), false);
   }
 
-  /** Columns that are dropped; of one that is renamed the old name and the new one. */
+  /** Columns that are dropped; of one that is renamed the old name and the new one, as texts. */
   private static List<String> changedColumns(LogicalPlan plan) {
     if (plan instanceof DropColumns drop) {
       return CollectionConverters.asJava(drop.columnsToDrop()).stream()
-          .map(column -> column.name().mkString("."))
+          .map(column -> Sources.text(CollectionConverters.asJava(column.name())))
           .toList();
     }
     if (plan instanceof RenameColumn rename) {
       List<String> old = CollectionConverters.asJava(rename.column().name());
       List<String> renamed = new ArrayList<>(old);
       renamed.set(old.size() - 1, rename.newName());
-      return List.of(String.join(".", old), String.join(".", renamed));
+      return List.of(Sources.text(old), Sources.text(renamed));
     }
     return List.of();
   }

@@ -230,7 +230,9 @@ final class ColumnFlow {
     for (ObjectNode dataset : Datasets.all(leaf)) {
       for (Attribute column : output(leaf)) {
         if (!column.metadata().contains(MARK)) {
-          add(column.exprId(), Set.of(new POJONode(new Origin(dataset, column.name()))));
+          add(
+              column.exprId(),
+              Set.of(new POJONode(new Origin(dataset, Sources.quoted(column.name())))));
         }
       }
     }
@@ -359,7 +361,7 @@ final class ColumnFlow {
     try {
       for (JsonNode each : Bridge.JSON.readTree(text)) {
         ObjectNode dataset = Datasets.named(each.path(0).asText());
-        found.add(new POJONode(new Origin(dataset, each.path(1).asText())));
+        found.add(new POJONode(new Origin(dataset, Sources.text(each.path(1)))));
       }
     } catch (JsonProcessingException e) {
       return; // its lineage is opaque, and recorded so

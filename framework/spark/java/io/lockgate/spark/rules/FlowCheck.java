@@ -8,6 +8,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.lineage.LineageListener;
+import io.lockgate.spark.lineage.Sources;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -164,11 +165,15 @@ public final class FlowCheck {
     ObjectNode columns = ask.putObject("columns");
     sources.forEach(
         (name, all) -> {
+          ArrayNode found = Bridge.JSON.createArrayNode();
           for (JsonNode each : all) {
             if (each instanceof POJONode node && node.getPojo() instanceof ColumnFlow.Origin from) {
               int number = inputs.computeIfAbsent(from.dataset(), key -> inputs.size());
-              columns.withArray(name).addArray().add(number).add(from.column());
+              found.addArray().add(number).add(from.column());
             }
+          }
+          if (!found.isEmpty()) {
+            columns.set(Sources.quoted(name), found);
           }
         });
     if (!columns.isEmpty()) {
