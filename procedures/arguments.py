@@ -9,12 +9,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lockgate.errors import InputError, OptionError, nearest
+import pyarrow as pa
+
+from lockgate.errors import InputError, OptionError, UnsupportedTypeError, nearest
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
-from lockgate.framework.types import DataType, Kind, value_from_json
+from lockgate.framework.types import DataType, Kind, to_arrow, value_from_json
+from lockgate.pushdown import (
+    And,
+    Comparison,
+    FieldPath,
+    Not,
+    Or,
+    Predicate,
+    columns_of,
+    evaluate,
+    parse_condition,
+)
 
 OPTIONS = "options of the table for this call: 'key=value,key=value'"
+WHERE = "only partitions of which this condition is true: \"day >= DATE '2026-01-01'\" (default: all)"
 PARTITIONS = "only these partitions: 'day=2026-01-01,hour=1;day=2026-01-02' (default: all)"
 
 
@@ -77,6 +91,56 @@ def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequenc
         return any(all(found[name] == value for name, value in each.items()) for each in wanted)
 
     return test
+
+
+def parse_where(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:
+    """Return a predicate on partition values: whether a condition in SQL is true of them.
+
+    A text that a column of another type is compared with is a value of that type. Raises InputError for a
+    condition that is not understood or reads other columns.
+    """
+    if not text:
+        return lambda values: True
+    try:
+        condition = parse_condition(text)
+    except InputError as error:
+        raise InputError(f"where: {error}") from None
+    for name, *inner in columns_of(condition):
+        if inner or name not in schema.partition_keys:
+            hint = nearest(name, schema.partition_keys) if schema.partition_keys else "; the table has none"
+            raise InputError(f"where: {'.'.join((name, *inner))!r} is not a partition column{hint}")
+    typed = _typed(condition, schema)
+    kinds = [to_arrow(schema.field(name).type) for name in schema.partition_keys]
+    paths: list[FieldPath] = [(name,) for name in schema.partition_keys]
+
+    def test(values: Sequence[Any]) -> bool:
+        row = {path: pa.scalar(*each) for path, *each in zip(paths, values, kinds, strict=True)}
+        try:
+            return evaluate(typed, row) is True
+        except UnsupportedTypeError as error:
+            raise InputError(f"where: {error}") from None
+
+    return test
+
+
+def _typed(condition: Predicate, schema: TableSchema) -> Predicate:
+    match condition:
+        case And(children):
+            return And(tuple(_typed(child, schema) for child in children))
+        case Or(children):
+            return Or(tuple(_typed(child, schema) for child in children))
+        case Not(child):
+            return Not(_typed(child, schema))
+        case Comparison(op=op, field=path, literals=literals):
+            data_type = schema.field(path[0]).type
+            return Comparison(op, path, tuple(_typed_literal(data_type, item) for item in literals))
+    return condition
+
+
+def _typed_literal(data_type: DataType, item: pa.Scalar) -> pa.Scalar:
+    if data_type.is_string or not pa.types.is_string(item.type):
+        return item
+    return pa.scalar(partition_value(data_type, item.as_py()), to_arrow(data_type))
 
 
 def _one_partition(text: str, schema: TableSchema) -> Mapping[str, Any]:

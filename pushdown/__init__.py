@@ -58,6 +58,7 @@ from lockgate.pushdown.predicates import (
     literal,
 )
 from lockgate.pushdown.pruning import Funnel, Pruner
+from lockgate.pushdown.sql_reader import parse_condition
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
 from lockgate.pushdown.texts.required_literals import folded_text, required_literals, with_literals
 
@@ -120,6 +121,7 @@ __all__ = [
     "necessary_condition",
     "negate",
     "normalize",
+    "parse_condition",
     "reads_only",
     "reason_unsupported",
     "required_literals",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lockgate.pushdown import col
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -104,3 +106,24 @@ def test_procedures_of_the_database(spark: SparkSession, shared_table: Named) ->
     assert spark.sql(call).collect()[0].files_after == 1
     hosts = [row.host for row in spark.sql(f"SELECT host FROM {name}").collect()]
     assert hosts == ["a", "a", "h0", "h1", "z", "z"]
+
+
+def test_tasks_write_rows_in_the_order_of_the_table(
+    spark: SparkSession, lake: Lake, shared_table: Named
+) -> None:
+    name = shared_table("ordered_events")
+    spark.sql(f"CREATE TABLE {name} (id INT, host STRING) TBLPROPERTIES ('clustering.columns' = 'host')")
+    hosts = spark.range(0, 400, numPartitions=4).selectExpr(
+        "CAST(id AS INT) AS id", "lpad(id * 7919 % 400, 3, '0') AS host"
+    )
+    hosts.writeTo(name).append()
+    table = lake.catalog.load_table(name.removeprefix("lake."))
+    files = [each for split in table.scan().splits for each in split.files]
+    found = [
+        row.host for row in spark.sql(f"SELECT host FROM {name} WHERE host BETWEEN '100' AND '109'").collect()
+    ]
+    assert found == sorted(found)
+    assert len(found) == 10
+    if len(files) > 1:
+        kept = [each for split in table.scan(predicate=col("host") == "100").splits for each in split.files]
+        assert len(kept) == 1

@@ -57,6 +57,7 @@ from lockgate.framework.store.rows.row_kinds import why_no_statement
 from lockgate.framework.store.scan.selection import Selection, snapshot_at, snapshot_called
 from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.defaults import default_sql
+from lockgate.framework.store.schema.row_order import clustering_columns
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.tables import ROWS
@@ -238,6 +239,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
         "partitioning": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
         "sequence_fields": list(schema.sequence_fields),
+        "clustering": list(clustering_columns(schema)),
         "marks_rows": schema.has_vectors and not schema.has_primary_key,
         "refused_statements": why_no_statement(schema),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,

@@ -14,7 +14,7 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
-from lockgate.framework.options import table_options
+from lockgate.framework.options import clustering_options, table_options
 from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, LOOKUP, NO_CHANGELOG
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import TableOptions
@@ -25,6 +25,7 @@ from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
 from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
+from lockgate.framework.store.schema.row_order import why_unordered
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
 from lockgate.framework.store.schema.written_formats import ORC, check_formats
 from lockgate.framework.types import DataField, DataType
@@ -116,6 +117,7 @@ def check_schema(schema: TableSchema) -> None:
     check_merge(schema)
     _check_statistics(schema)
     check_encryption(schema)
+    _check_clustering(schema)
     _check_indexes(schema)
 
 
@@ -131,6 +133,13 @@ def _check_changelog(schema: TableSchema) -> None:
             f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} does not go with merge engine 'first-row', "
             f"only {NO_CHANGELOG!r} and {LOOKUP!r} do, because later rows of a key change nothing"
         )
+
+
+def _check_clustering(schema: TableSchema) -> None:
+    for name in schema.table_options.get_option(clustering_options.COLUMNS):
+        reason = why_unordered(schema, name)
+        if reason is not None:
+            raise OptionError(f"option {clustering_options.COLUMNS.key!r}: {reason}")
 
 
 def _check_indexes(schema: TableSchema) -> None:

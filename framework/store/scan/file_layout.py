@@ -21,6 +21,7 @@ from lockgate.framework.types import Kind
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.manifests.manifest import ManifestEntry
     from lockgate.framework.store.schema.schema import TableSchema
 
 # Types of which equal values have equal hashes in every table; TIMESTAMP(3) and TIMESTAMP(6) do not, nor 0.0
@@ -111,6 +112,14 @@ def _sample(files: FileTable) -> FileTable:
     chosen = np.flatnonzero(files.live)
     step = -(-len(chosen) // _SAMPLE) or 1
     return FileTable([files.entries[number] for number in chosen[::step]])
+
+
+def part_left(table: TableHandle, entries: Sequence[ManifestEntry], name: str) -> float:
+    """Return which part of files the bounds of a value leave, on average; 1 for columns without bounds."""
+    field = table.schema.field(name)
+    if not is_bounded(field.type):
+        return 1.0
+    return _part_left(bounds_of(entries, field, table.schema_of, None))
 
 
 def _part_left(bounds: ColumnBounds) -> float:

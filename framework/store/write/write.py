@@ -22,6 +22,7 @@ from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.rows.deletions import fill_deletions
 from lockgate.framework.store.rows.row_kinds import KindPolicy, check_deletable, kind_policy
 from lockgate.framework.store.rows.rows import check_not_null, conform_rows, with_system_columns
+from lockgate.framework.store.schema.row_order import clustering_columns, in_order
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_writable
 from lockgate.framework.store.write.abort import abort_messages
@@ -318,9 +319,11 @@ class _AppendWriter(_Writer):
         super().__init__(table)
         self._open: dict[Where, BucketWriter] = {}
         self._done: dict[Where, list[DataFileMeta]] = {}
+        self._order = clustering_columns(table.schema)
 
     def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
-        """Write one buffer."""
+        """Write one buffer, in the table's order of rows if it has one."""
+        rows = in_order(rows, self._order)
         for where, positions in self._split(rows):
             whole = len(positions) == rows.num_rows
             self._writer(where, len(positions)).write(rows if whole else rows.take(pa.array(positions)))

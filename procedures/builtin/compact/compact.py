@@ -7,6 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, nearest
 from lockgate.framework.keys import NoKeys
+from lockgate.framework.options.clustering_options import INCREMENTAL
 from lockgate.framework.options.table_options import (
     DELETE_RATIO,
     NUM_LEVELS,
@@ -15,7 +16,8 @@ from lockgate.framework.options.table_options import (
     TARGET_FILE_SIZE,
 )
 from lockgate.framework.orc import Audit, parse_encrypt
-from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
+from lockgate.framework.store import CommitKind, CommitMessage, FileSource, ManifestEntry, Table
+from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 from lockgate.framework.store.pruning.split import by_bucket
@@ -23,10 +25,18 @@ from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.visible_files import stored_entries
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.schema.unsupported_features import check_writable
-from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
+from lockgate.procedures.arguments import (
+    OPTIONS,
+    PARTITIONS,
+    WHERE,
+    parse_options,
+    parse_partitions,
+    parse_where,
+    with_options,
+)
 from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
 from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed, pick_ordered
-from lockgate.procedures.builtin.compact.order import RowOrder, ordered_rows
+from lockgate.procedures.builtin.compact.order import RowOrder, best_share, ordered_rows, pruned_share
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")
@@ -48,19 +58,21 @@ class Compact(Procedure):
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("partitions", "STRING", None, PARTITIONS),
+        Parameter("where", "STRING", None, WHERE),
         Parameter(
             "compact_strategy",
             "STRING",
-            "full",
+            None,
             "'full': every file that can be improved; 'minor': only buckets with five or more small files "
-            "or runs",
+            "or runs, and in an order only files that no compaction has written (default: 'full', or 'minor' "
+            "with the option clustering.incremental)",
         ),
         Parameter(
             "order_strategy",
             "STRING",
-            "none",
+            None,
             "order of rows in append tables: 'order' by columns, 'zorder' or 'hilbert' along a curve through "
-            "them; 'none': as they were written",
+            "them; 'none': as they were written (default: as the options clustering.* say)",
         ),
         Parameter("order_by", "STRING", None, "the columns of the order, comma-separated"),
         Parameter("options", "STRING", None, OPTIONS),
@@ -79,25 +91,34 @@ class Compact(Procedure):
         ("rows_before", "BIGINT"),
         ("rows_after", "BIGINT"),
         ("snapshot_id", "BIGINT"),
+        ("pruned_share_before", "DOUBLE"),
+        ("pruned_share_after", "DOUBLE"),
+        ("pruned_share_bound", "DOUBLE"),
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Compact; results ending in `_before` and `_after` count the chosen partitions as a whole."""
-        full = _strategy(arguments["compact_strategy"]) == "full"
         table = context.table(arguments["table"])
         order = RowOrder.of(table, arguments["order_strategy"], arguments["order_by"])
+        full = _is_full(table, arguments["compact_strategy"], order)
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         check_writable(table.schema)
         chosen = parse_partitions(arguments["partitions"], table.schema)
+        where = parse_where(arguments["where"], table.schema)
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
-        entries = [entry for entry in entries if chosen(entry.partition)]
+        entries = [entry for entry in entries if chosen(entry.partition) and where(entry.partition)]
         stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)
-        jobs = _jobs(table, entries, stale, full=full) if order is None else _ordered_jobs(entries)
+        jobs = (
+            _jobs(table, entries, stale, full=full)
+            if order is None
+            else _ordered_jobs(entries, stale, order, full=full)
+        )
         # Without files to rewrite too: manifests may still show values of columns encrypted since.
         shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
         if arguments["dry_run"] or snapshot is None or not (jobs or shows):
-            return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
+            counts = _counts(jobs, entries, [], None, dry_run=arguments["dry_run"])
+            return [(*counts, *_shares(table, entries, None, order))]
         if jobs:
             check_keys(table, jobs)
         messages = _rewrite_all(context, table, jobs, order)
@@ -106,13 +127,43 @@ class Compact(Procedure):
         except BaseException:
             table.abort(messages)
             raise
-        return [_counts(jobs, entries, messages, committed.id, dry_run=False)]
+        counts = _counts(jobs, entries, messages, committed.id, dry_run=False)
+        replaced = {entry.file.file_name for job in jobs for entry in job.entries}
+        kept = [entry for entry in entries if entry.file.file_name not in replaced]
+        return [(*counts, *_shares(table, entries, [*kept, *_added(messages)], order))]
 
 
-def _strategy(text: str) -> str:
+def _is_full(table: Table, text: str | None, order: RowOrder | None) -> bool:
+    if text is None:
+        is_new_only = order is not None and table.schema.table_options.get_option(INCREMENTAL)
+        return not is_new_only
     if text.lower() not in _STRATEGIES:
         raise InputError(f"compact_strategy cannot be {text!r}{nearest(text, _STRATEGIES)}")
-    return text.lower()
+    return text.lower() == "full"
+
+
+def _added(messages: Sequence[CommitMessage]) -> list[ManifestEntry]:
+    return [
+        ManifestEntry(FileKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+        for message in messages
+        for file in message.added
+    ]
+
+
+def _shares(
+    table: Table,
+    before: Sequence[ManifestEntry],
+    after: Sequence[ManifestEntry] | None,
+    order: RowOrder | None,
+) -> tuple[float | None, float | None, float | None]:
+    """Return what bounds leave out before and after, and what a perfect curve would."""
+    if order is None:
+        return None, None, None
+    return (
+        pruned_share(table, before, order),
+        None if after is None else pruned_share(table, after, order),
+        best_share(len(before if after is None else after), order),
+    )
 
 
 def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[ManifestEntry]) -> set[str]:
@@ -173,8 +224,22 @@ def _jobs(
     return jobs
 
 
-def _ordered_jobs(entries: Sequence[ManifestEntry]) -> list[BucketJob]:
-    return [job for bucket in by_bucket(entries) for job in pick_ordered(bucket)]
+def _ordered_jobs(
+    entries: Sequence[ManifestEntry], stale: Collection[str], order: RowOrder, *, full: bool
+) -> list[BucketJob]:
+    """Return a job for each bucket with files to order.
+
+    An order of the table's options stays as it is in buckets without new files.
+    """
+    jobs = []
+    for bucket in by_bucket(entries):
+        new = [
+            entry
+            for entry in bucket
+            if entry.file.file_source != FileSource.COMPACT or entry.file.file_name in stale
+        ]
+        jobs += pick_ordered(bucket if full and (new or order.is_given) else new)
+    return jobs
 
 
 def check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:

@@ -39,7 +39,7 @@ class CompactDatabase(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Compact; `failures` names the tables that were left, with the reason of each."""
         names = _names(context, arguments)
-        wishes = {"partitions": None, "compact_strategy": "full", "order_strategy": "none", "order_by": None}
+        wishes = {each.name: None for each in Compact.parameters if not each.required}
         wishes |= {name: arguments[name] for name in ("options", "dry_run")}
         compacted, rewritten, written, failures = 0, 0, 0, []
         for name in names:

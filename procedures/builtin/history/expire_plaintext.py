@@ -87,7 +87,7 @@ def _rewrite(context: ProcedureContext, name: str) -> int:
     """Encrypt the newest snapshot's files; return how many were rewritten."""
     compact = Compact()
     arguments = {each.name: each.default for each in compact.parameters}
-    arguments |= {"table": name, "compact_strategy": "minor"}
+    arguments |= {"table": name, "compact_strategy": "minor", "order_strategy": "none"}
     for attempt in range(_ATTEMPTS):
         try:
             (row,) = compact.call(context, **arguments)

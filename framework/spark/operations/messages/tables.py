@@ -29,6 +29,7 @@ class TableSpec(TypedDict):
     partitioning: list[str]
     primary_key: list[str]
     sequence_fields: list[str]
+    clustering: list[str]
     marks_rows: bool
     refused_statements: dict[str, str]
     bucket: Buckets | None

@@ -103,6 +103,11 @@ public abstract class LoadedTable {
     return names("sequence_fields");
   }
 
+  /** The columns by which new rows are ordered; none in tables with a primary key. */
+  List<String> clustering() {
+    return names("clustering");
+  }
+
   /** The metrics of scans of this table, each with its name and description. */
   JsonNode metrics() {
     return spec.get("scan_metrics");

@@ -3,6 +3,7 @@ package io.lockgate.spark.scan;
 import io.lockgate.spark.files.BucketFunction;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -22,10 +23,18 @@ public final class WriteDistribution {
    * bucket.
    */
   public static Distribution of(LoadedTable table) {
+    if (!table.clustering().isEmpty() && table.bucketCount() == 0 && !isStream()) {
+      return Distributions.ordered(ordering(table));
+    }
     Expression[] clustering = partitioning(table);
     return clustering.length == 0
         ? Distributions.unspecified()
         : Distributions.clustered(clustering);
+  }
+
+  /** To divide rows by ranges Spark reads them twice, which not every source of a stream allows. */
+  private static boolean isStream() {
+    return SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId") != null;
   }
 
   /**
@@ -65,7 +74,7 @@ public final class WriteDistribution {
 
   /**
    * Rows of one bucket of a partition arrive together, so that a task has one file open and closes
-   * none before it is full.
+   * none before it is full. Then come the columns by which the table's rows are ordered.
    */
   public static SortOrder[] ordering(LoadedTable table) {
     if (!table.primaryKey().isEmpty()) {
@@ -79,6 +88,9 @@ public final class WriteDistribution {
     }
     if (!out.isEmpty() && table.bucketCount() > 0) {
       out.add(Expressions.sort(bucket(table), SortDirection.ASCENDING));
+    }
+    for (NamedReference column : LoadedTable.references(table.clustering())) {
+      out.add(Expressions.sort(column, SortDirection.ASCENDING));
     }
     return out.toArray(new SortOrder[0]);
   }
