@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
+from lockgate.framework.options.option import Option
 from lockgate.framework.plugins import CommandMaker, LakeMethod, SystemTable, WarehouseTable, hookimpl
 
 if TYPE_CHECKING:
@@ -43,6 +45,25 @@ def _check(lake: Any, sql: str, user: str | None = None, rule: str = "strict") -
     from lockgate.framework.governance.checks import check
 
     return check(lake.spark, {lake.name: lake.catalog}, sql, user, rule)
+
+
+@hookimpl
+def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
+    """Declare Ranger's options for catalogs."""
+    from lockgate.framework.governance.catalog_confs import DECLARED
+
+    return {"catalog": DECLARED}
+
+
+@hookimpl
+def lockgate_before_attach(confs: Mapping[str, str]) -> None:
+    """Register policies for catalogs whose confs name a service in Ranger."""
+    # Whatever an earlier application of this process had goes with it.
+    had = "lockgate.framework.governance.catalog_confs" in sys.modules
+    if had or any(".ranger.plugin." in key or ".xasecure." in key for key in confs):
+        from lockgate.framework.governance.catalog_confs import register_policies
+
+        register_policies(confs)
 
 
 @hookimpl

@@ -105,6 +105,11 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 
 
 @hookspec
+def lockgate_before_attach(confs: Mapping[str, str]) -> None:
+    """Prepare for a Spark application, by the confs that it started with; an error prevents its use."""
+
+
+@hookspec
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Return the steps that this plugin adds to the pruning of a table's files."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pluggy
@@ -40,6 +40,7 @@ from lockgate.framework.plugins.contracts import (
     WarehouseTable,
 )
 from lockgate.framework.plugins.events import Event
+from lockgate.framework.plugins.installed import installed
 from lockgate.framework.plugins.observers import EventQueue
 from lockgate.framework.plugins.sql_access import decided_by_columns
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.procedures.procedure import Procedure
 
-ENTRY_POINT_GROUP = "lockgate"
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
 _OBSERVERS = frozenset({"lockgate_event"})
 
@@ -119,7 +119,7 @@ class PluginManager:
         `entry_points` pairs each entry point with its distribution's name; by default the installed ones.
         """
         disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",")}
-        found = _installed() if entry_points is None else entry_points
+        found = installed() if entry_points is None else entry_points
         for entry_point, distribution in found:
             if entry_point.name in disabled:
                 continue
@@ -279,10 +279,16 @@ class PluginManager:
         return combined(self._checked("lockgate_authorize", Decision, request=request))
 
     def before_change(self, change: PlannedChange) -> None:
-        """Let plugins judge a change of a table; raises their LockgateErrors, and PluginError for any other
-        error."""
+        """Let plugins judge a change of a table; raises their LockgateErrors, else PluginError."""
+        self._judged("lockgate_before_change", change=change)
+
+    def before_attach(self, confs: Mapping[str, str]) -> None:
+        """Let plugins prepare for a Spark application; raises as `before_change`."""
+        self._judged("lockgate_before_attach", confs=confs)
+
+    def _judged(self, hook: str, **arguments: Any) -> None:
         try:
-            self._call("lockgate_before_change", change=change)
+            self._call(hook, **arguments)
         except PluginError as error:
             raise error.__cause__ if isinstance(error.__cause__, LockgateError) else error from None
 
@@ -384,14 +390,3 @@ def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
                 plugin,
             )
         owner[name] = plugin
-
-
-def _installed() -> list[tuple[EntryPoint, str]]:
-    """Return the entry points of the group, each distribution once: a path may list one twice."""
-    found: dict[tuple[str, str, str], tuple[EntryPoint, str]] = {}
-    for distribution in distributions():
-        name = distribution.metadata["Name"] or "?"
-        for entry_point in distribution.entry_points:
-            if entry_point.group == ENTRY_POINT_GROUP:
-                found.setdefault((name, entry_point.name, entry_point.value), (entry_point, name))
-    return [found[key] for key in sorted(found)]

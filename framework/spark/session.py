@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.catalog_rights import name_of
@@ -134,6 +135,7 @@ def attach(spark: SparkSession) -> None:
     Raises BridgeError if the session's jar or extension is missing, VersionMismatchError if the jar is of
     another version.
     """
+    plugins().before_attach(dict(spark.sparkContext.getConf().getAll()))
     register(spark, dispatcher())
     _check_extension(spark)
     # `configure` knows no session yet, and Spark gives its confs to one that runs already.

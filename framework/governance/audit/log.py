@@ -72,11 +72,14 @@ class AuditLog:
 
     def __call__(self, record: Record) -> None:
         """Queue a record; never waits."""
+        lanes = list(self._all())
+        if not lanes:
+            return
         with self._lock:
             self._count += 1
             count = self._count
         line = self._writer.line(record, count)
-        for lane in self._all():
+        for lane in lanes:
             lane.offer(line)
 
     @property

@@ -264,6 +264,13 @@ def a_change_is_refused(world: World) -> None:
     world.catalog.drop_table("hr.people")
 
 
+@of("lockgate_before_attach")
+def an_application_without_audit_is_not_attached_to(world: World) -> None:
+    with pytest.raises(InputError, match=r"set spark\.company\.audit"):
+        plugins().before_attach({"spark.app.name": "x"})
+    plugins().before_attach({"spark.company.audit": "true"})
+
+
 @of("lockgate_lineage_sinks")
 def a_sink_writes_lines(world: World) -> None:
     world.monkeypatch.chdir(world.folder)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
+import ranger_admin
 from doors import SPARK_HOME, confs, environment
+from ranger_world import allow, service
+
+from lockgate.governance import service_definition
 
 pytestmark = pytest.mark.cluster
 
@@ -88,6 +93,36 @@ def test_a_governed_server_asks_before_its_first_query(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "salaries" not in done.stdout
     assert "the role reader" in done.stderr, done.stderr[-3000:]
+
+
+def test_confs_of_a_catalog_bring_rangers_policies(tmp_path: Path) -> None:
+    """The user of the operating system may read one of two tables, whatever the session sets."""
+    user = getpass.getuser()
+    with ranger_admin.running() as admin:
+        every = [allow(path, "all", users=[user]) for path in ("lake", "lake.db", "lake.db.open.*")]
+        make = allow("lake.db.closed", "create", "insert", users=[user])
+        admin.has["plugins"] = {**service(*every, make, policyVersion=1), "serviceDef": service_definition()}
+        option = "spark.sql.catalog.lake.ranger.plugin.paimon."
+        confs = {
+            "spark.lockgate.governed": "true",
+            f"{option}service.name": "lake",
+            f"{option}policy.rest.url": admin.url,
+            f"{option}policy.cache.dir": str(tmp_path / "cache"),
+        }
+        statements = """
+        CREATE NAMESPACE lake.db;
+        CREATE TABLE lake.db.open (id BIGINT);
+        CREATE TABLE lake.db.closed (id BIGINT);
+        INSERT INTO lake.db.open VALUES (7);
+        SELECT id FROM lake.db.open;
+        """
+        done = spark_sql(tmp_path, statements, **confs)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stdout.splitlines()[-1] == "7"
+        for attack, words in (("", "apply for"), (f"SET {option}service.name=other; ", "the server sets it")):
+            done = spark_sql(tmp_path, f"{attack}SELECT id FROM lake.db.closed", **confs)
+            assert done.returncode != 0
+            assert words in done.stderr, done.stderr[-3000:]
 
 
 @pytest.mark.parametrize(
