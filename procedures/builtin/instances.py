@@ -27,6 +27,7 @@ from lockgate.procedures.builtin.history.timed_tags import (
     ExpireTags,
 )
 from lockgate.procedures.builtin.migrate.clone import Clone
+from lockgate.procedures.builtin.migrate.merge_schema import MergeSchema
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.builtin.partitions.drop_partition import DropPartition, MarkPartitionDone
 from lockgate.procedures.builtin.partitions.expire_partitions import ExpirePartitions
@@ -55,6 +56,7 @@ def builtin_procedures() -> list[Procedure]:
         ExpireTags(),
         FastForward(),
         MarkPartitionDone(),
+        MergeSchema(),
         MigrateTable(),
         PurgeFiles(),
         RemoveOrphanFiles(),

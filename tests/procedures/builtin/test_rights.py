@@ -21,6 +21,7 @@ from lockgate.pushdown import col
 
 # Values for arguments that have to be given.
 VALUES = {
+    "columns": "id BIGINT, new STRING",
     "table": "db.t",
     "name": "db.t",
     "branch": "b",
