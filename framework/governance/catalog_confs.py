@@ -37,6 +37,7 @@ _OPTIONS = {
     f"{_POLICIES}policy.pollIntervalMs": "the time between two downloads, 30000",
     f"{_POLICIES}policy.maxAgeMs": "the oldest policies to use; no limit by default",
     f"{_POLICIES}policy.rest.client.username": "the user of basic authentication; the password is in a file",
+    f"{_POLICIES}policy.rest.client.authentication": "`kerberos`, or `basic` (default)",
     f"{_POLICIES}policy.rest.client.connection.timeoutMs": "the time limit of the admin, 30000",
     f"{_POLICIES}policy.rest.ssl.config.file": "an XML file with the key stores",
     f"{_POLICIES}access.cluster.name": "the name of the cluster, for conditions",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.points.cover import covers, missing
     from lockgate.framework.governance.points.point import Point
     from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
+    from lockgate.framework.governance.ranger.protocol.kerberos import Negotiation
     from lockgate.framework.governance.ranger.protocol.policy_api import PolicyApi
     from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
     from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
@@ -32,6 +33,7 @@ __all__ = [
     "FolderAudit",
     "GrantChange",
     "LoggerAudit",
+    "Negotiation",
     "Point",
     "PolicyApi",
     "PolicyFiles",
@@ -56,6 +58,7 @@ __getattr__ = lazy_attributes(
             "lockgate.framework.governance.audit.destinations",
         ),
         "GrantChange": "lockgate.framework.governance.ranger.policies.grant_changes",
+        "Negotiation": "lockgate.framework.governance.ranger.protocol.kerberos",
         "PolicyApi": "lockgate.framework.governance.ranger.protocol.policy_api",
         "Point": "lockgate.framework.governance.points.point",
         "PolicyFiles": "lockgate.framework.governance",

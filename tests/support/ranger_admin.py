@@ -23,6 +23,22 @@ VERSIONS = {
 }
 
 
+class Negotiating:
+    """The service's side of a handshake by Negotiate: `legs` tokens of the client, each with a reply."""
+
+    def __init__(self, legs: int = 1, proof: bytes = b"proof") -> None:
+        self.legs, self.proof, self.seen = legs, proof, list[bytes]()
+
+    def answer(self, authorization: str | None) -> tuple[bool, str | None]:
+        """Return whether the client is known, and the header that challenges it."""
+        if authorization is None or not authorization.startswith("Negotiate "):
+            return False, "Negotiate"
+        self.seen.append(base64.b64decode(authorization.removeprefix("Negotiate ")))
+        done = self.seen[-1] == b"token-%d" % self.legs
+        reply = self.proof if done else b"reply to " + self.seen[-1]
+        return done, f"Negotiate {base64.b64encode(reply).decode()}"
+
+
 class StandIn:
     """What the admin has, by the first word of the path: plugins, roles, tags, xusers."""
 
@@ -32,6 +48,7 @@ class StandIn:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.changes: list[tuple[str, dict[str, Any]]] = []
         self.user: str | None = None
+        self.negotiates: Negotiating | None = None
         self.unchanged, self.broken, self.body = 304, 0, None
         # The seconds before an answer, and between two bytes of it.
         self.slow, self.trickle = 0.0, 0.0
@@ -95,6 +112,12 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[StandIn]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.challenge = None
+            if found.negotiates is not None:
+                known, self.challenge = found.negotiates.answer(self.headers.get("Authorization"))
+                if not known:
+                    self.answer(401, "who are you?")
+                    return
             if self.path.startswith(PUBLIC):
                 self.answer(*found.public("GET", self.path, self.headers.get("Authorization"), None))
             else:
@@ -125,6 +148,8 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[StandIn]:
                 body = found.body
             time.sleep(found.slow)
             self.send_response(status)
+            if getattr(self, "challenge", None):
+                self.send_header("WWW-Authenticate", self.challenge)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -17,7 +17,12 @@ from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError, StorageError
 from lockgate.framework.governance.audit.record import Line
-from lockgate.framework.governance.ranger.protocol.connection import Connection, Failure, reason_of
+from lockgate.framework.governance.ranger.protocol.connection import (
+    Authentication,
+    Connection,
+    Failure,
+    reason_of,
+)
 from lockgate.framework.io.resolve import join, resolve
 
 
@@ -71,6 +76,7 @@ class SolrAudit:
         user: str | None = None,
         password: str | None = None,
         ca: str | Path | None = None,
+        authentication: Authentication | None = None,
         timeout_seconds: float = 30.0,
     ) -> None:
         """Prepare the connection; raises OptionError for what is no address of Solr."""
@@ -87,6 +93,7 @@ class SolrAudit:
             raise OptionError("give an address of Solr, as https://host:8983/solr/ranger_audits")
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.user, self.password, self.timeout_seconds = user, password, timeout_seconds
+        self.authentication = authentication
         self._ca = None if ca is None else Path(ca)
         self._connection = Connection(self)
 

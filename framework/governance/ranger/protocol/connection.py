@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -24,11 +24,29 @@ LARGEST_ANSWER = 1 << 30
 # A large download takes longer than one read of it; an answer of a byte now and then must end too.
 _READS_IN_AN_ANSWER = 10
 _CHUNK = 1 << 16
+_LONGEST_HANDSHAKE = 5
 Failure = (OSError, ValueError, http.client.HTTPException)
 
 
 class AdminError(StorageError):
     """Raised when Ranger's admin does not answer, or not as it should."""
+
+
+class Handshake(Protocol):
+    """The client's side of a handshake by `Negotiate` (RFC 4559)."""
+
+    def step(self, challenge: bytes | None) -> bytes | None:
+        """Return the next token for the service's last one, None if there is nothing to send.
+
+        The first call has no challenge. Raises OSError if the handshake fails.
+        """
+
+    def close(self) -> None:
+        """Free what the handshake holds."""
+
+
+# Begins a handshake with the host of this name.
+Authentication = Callable[[str], Handshake]
 
 
 class Endpoints(Protocol):
@@ -49,6 +67,10 @@ class Endpoints(Protocol):
     @property
     def timeout_seconds(self) -> float:
         """Return the longest time to connect, and between two parts of an answer."""
+
+    @property
+    def authentication(self) -> Authentication | None:
+        """Return what begins a handshake with a host, None for basic authentication or none."""
 
     def tls(self) -> ssl.SSLContext | None:
         """Return the context for TLS, None without TLS."""
@@ -91,7 +113,7 @@ class Connection:
     @property
     def is_secured(self) -> bool:
         """Say whether this client proves its identity; the admin has other paths for those that do."""
-        return self._settings.user is not None
+        return self._settings.user is not None or self._settings.authentication is not None
 
     def turns(self) -> list[str]:
         """Return the addresses, the one that answered last first."""
@@ -116,19 +138,53 @@ class Connection:
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{url}{path}{query}", method=method)
         request.add_header("Accept", "application/json")
-        if self._settings.user is not None:
-            credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
-            request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
         if document is not None:
             request.add_header("Content-Type", "application/json")
             request.data = json.dumps(document).encode()
+        if self._settings.authentication is not None:
+            handshake = self._settings.authentication(urllib.parse.urlsplit(url).hostname or "")
+            try:
+                return self._negotiated(request, handshake)
+            finally:
+                handshake.close()
+        if self._settings.user is not None:
+            credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
+            request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
+        return self._sent(request)[0]
+
+    def _negotiated(self, request: urllib.request.Request, handshake: Handshake) -> Answer:
+        """Send a request until the service accepts the handshake's tokens, or refuses them."""
+        token = handshake.step(None)
+        for _ in range(_LONGEST_HANDSHAKE):
+            if token is None:
+                break
+            request.add_header("Authorization", f"Negotiate {base64.b64encode(token).decode()}")
+            answer, challenge = self._sent(request)
+            if challenge is not None:
+                # Also of the last answer: it proves the service's identity.
+                token = handshake.step(challenge)
+            if answer.status != http.HTTPStatus.UNAUTHORIZED or challenge is None:
+                return answer
+        raise OSError("the handshake by Negotiate does not end")
+
+    def _sent(self, request: urllib.request.Request) -> tuple[Answer, bytes | None]:
+        """Send a request; returns the answer with the token of its challenge."""
         deadline = time.monotonic() + _READS_IN_AN_ANSWER * self._settings.timeout_seconds
         try:
             with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
-                return Answer(answer.status, _whole(answer, deadline))
+                return Answer(answer.status, _whole(answer, deadline)), _challenge(answer)
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, _whole(cast(http.client.HTTPResponse, error.fp), deadline))
+                answer = cast(http.client.HTTPResponse, error.fp)
+                return Answer(error.code, _whole(answer, deadline)), _challenge(answer)
+
+
+def _challenge(answer: http.client.HTTPResponse) -> bytes | None:
+    for value in answer.headers.get_all("WWW-Authenticate") or ():
+        scheme, _, token = value.strip().partition(" ")
+        if scheme.lower() == "negotiate" and token.strip():
+            return base64.b64decode(token.strip(), validate=True)
+    return None
 
 
 def _whole(answer: http.client.HTTPResponse, deadline: float) -> bytes:

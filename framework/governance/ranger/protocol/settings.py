@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError
+from lockgate.framework.governance.ranger.protocol.connection import Authentication
 from lockgate.framework.governance.ranger.protocol.credential_files import credential
 from lockgate.framework.governance.ranger.protocol.key_stores import KeyStore, identify, trust
 
@@ -33,7 +34,8 @@ class AdminSettings:
     `poll_seconds` pass between two downloads; policies older than `oldest_seconds` allow nothing. `ca` holds
     the certificates that this client trusts, `certificate` the one that it shows with its private key: each
     is a file in PEM, PKCS12, JKS or JCEKS, with a password if it needs one. In PEM the private key may be in
-    a file of its own, `key`.
+    a file of its own, `key`. `authentication` begins a handshake by Negotiate with a host, such as
+    `Negotiation` for Kerberos, in place of user and password.
     """
 
     urls: tuple[str, ...]
@@ -51,6 +53,7 @@ class AdminSettings:
     key: Path | None = None
     ca_password: str | None = field(default=None, repr=False)
     certificate_password: str | None = field(default=None, repr=False)
+    authentication: Authentication | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for url in self.urls:
@@ -81,6 +84,7 @@ class AdminSettings:
             service=given.get("service.name", ""),
             cache_folder=Path(given.get("policy.cache.dir") or _missing(prefix + "policy.cache.dir")),
             cluster=given.get("access.cluster.name") or given.get("ambari.cluster.name") or "",
+            authentication=_authentication(given.get("policy.rest.client.authentication", "")),
             user=given.get("policy.rest.client.username"),
             password=given.get("policy.rest.client.password"),
             poll_seconds=_milliseconds(given, "policy.pollIntervalMs", 30_000),
@@ -146,6 +150,16 @@ def _milliseconds(given: Mapping[str, str], name: str, default: int) -> float:
     if not text.isdigit() or int(text) == 0:
         raise OptionError(f"{name} is {text!r}, but must be a number of milliseconds above 0")
     return int(text) / 1000
+
+
+def _authentication(name: str) -> Authentication | None:
+    if name.lower() in ("", "basic", "simple"):
+        return None
+    if name.lower() != "kerberos":
+        raise OptionError(f"policy.rest.client.authentication is {name!r}, but must be kerberos or basic")
+    from lockgate.framework.governance.ranger.protocol.kerberos import Negotiation
+
+    return Negotiation
 
 
 def _store(options: Mapping[str, str], name: str) -> Path | None:
