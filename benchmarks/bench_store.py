@@ -24,7 +24,7 @@ REPETITIONS = 7
 KEYS = 10_000_000
 PARTS = (
     *("plan", "spark-plan", "scan", "insert", "merge", "engines", "tpch", "shuffle-join", "vectors"),
-    "versus-paimon",
+    *("streams", "versus-paimon"),
 )
 
 
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merges, scans, shuffle_joins, spark_plans, tpch, vectors
+    from store import merges, scans, shuffle_joins, spark_plans, streams, tpch, vectors
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
@@ -68,6 +68,8 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
                 vectors.delete_ratio(lake, facts.name, repetitions)
         if "merge" in wanted:
             merges.merge_read(lake, rows, repetitions)
+        if "streams" in wanted:
+            streams.stream_reads(lake, rows, repetitions)
         if "engines" in wanted:
             merges.engine_reads(lake, rows, repetitions)
         if "shuffle-join" in wanted:

@@ -15,6 +15,7 @@ import lockgate
 from lockgate import errors
 from lockgate.framework.options import table_options as options
 from lockgate.framework.plugins import hookspecs, plugins
+from lockgate.framework.store.streams.stream_options import STREAM_OPTIONS
 from lockgate.procedures import Procedure, find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,6 +110,11 @@ def test_options_are_described_as_in_the_code() -> None:
     rows = re.findall(r"^\| `([\w.-]+)` \| .*? \| (.*?) \|$", section("tables.md", "Options"), re.MULTILINE)
     assert len(rows) > 20
     assert {key: options.known_options()[key].doc for key, _ in rows} == dict(rows)
+
+
+def test_options_of_streams_are_described_as_in_the_code() -> None:
+    rows = re.findall(r"^\| `([\w.-]+)` \| .*? \| (.*?) \|$", section("streams.md", "Options"), re.MULTILINE)
+    assert {key: option.doc for key, option in STREAM_OPTIONS.items()} == dict(rows)
 
 
 def test_every_public_name_is_documented() -> None:

@@ -21,8 +21,8 @@ FLOORS = (
     {"write"},
     {"scan"},
     {"catalog"},
-    {"lineage"},
-    {"rules", "governance"},
+    {"lineage", "changes"},
+    {"rules", "governance", "streams"},
     {"joins"},
     {"sql"},
 )

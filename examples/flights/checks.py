@@ -189,6 +189,35 @@ def check_several_matches(lake: Lake, data: FlightsData, cache: Path, story: Sto
     )
 
 
+def check_followed(lake: Lake, folder: Path, story: Story) -> None:
+    """Check that a stream of the enriched table gives what each of its commits added, once."""
+    enriched = lake.table("flights.enriched")
+    batches: list[tuple[int, int]] = []
+
+    def note(batch: DataFrame, number: int) -> None:
+        found = batch.agg(F.count("*"), F.sum("flight_id")).first()
+        if found is not None and found[0]:
+            batches.append((found[0], found[1]))
+
+    reader = lake.spark.readStream.option("scan.snapshot-id", "1")
+    query = (
+        reader.option("read.stream.maxSnapshotsPerTrigger", "1")
+        .table("lake.flights.enriched")
+        .writeStream.foreachBatch(note)
+        .option("checkpointLocation", str(folder))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    months = [
+        (row[1], row[2])
+        for row in enriched.groupBy("month").agg(F.count("*"), F.sum("flight_id")).sort("month").collect()
+    ]
+    story.check_equal(
+        "a stream of the enriched flights reads each commit once", batches, months, f"{len(batches)} commits"
+    )
+
+
 def check_sql(lake: Lake, staged: Sequence[Path], cache: Path, story: Story) -> None:
     """Enrich the first month by a statement, and compare it with what the method of the lake gives."""
     lake.spark.read.parquet(str(staged[0])).createOrReplaceTempView("first_month")

@@ -74,6 +74,7 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     checks.check_peer(house, data, staged, story)
     checks.check_several_matches(house, data, folder / "stream" / "cache", story)
     checks.check_sql(house, staged, folder / "stream" / "cache", story)
+    checks.check_followed(house, folder / "stream" / "followed", story)
 
     if options.big:
         say("A large dimension")

@@ -234,6 +234,23 @@ def test_a_stream_is_one_process(
     assert made_of(lake, table("s"), "direct").keys() == {"id", "name"}
 
 
+def test_a_stream_of_a_table_is_one_process(
+    lake: Lake, people: str, table: Callable[[str], str], database: str, tmp_path: Path
+) -> None:
+    lake.sql(f"CREATE TABLE {table('s')} (id INT, name STRING)")
+    lake.sql(f"CREATE TABLE {table('copy')} (id INT, name STRING)")
+    for number in range(3):
+        lake.sql(f"INSERT INTO {table('s')} VALUES ({number}, 'n')")
+    stream = lake.spark.readStream.option("maxFilesPerTrigger", 1).table(table("s"))
+    query = stream.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query.toTable(table("copy")).awaitTermination()
+    [found] = [each for each in records(lake, database) if each["kind"] == "STREAM"]
+    assert (found["count"], found["written"]) == (3, 3)
+    assert made_of(lake, table("copy"), "direct") == {
+        name: {(f"s.{name}", "identity")} for name in ("id", "name")
+    }
+
+
 def test_a_function_of_batches_is_looked_through(
     lake: Lake, people: str, table: Callable[[str], str], tmp_path: Path
 ) -> None:

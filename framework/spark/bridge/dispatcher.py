@@ -32,6 +32,7 @@ from lockgate.framework.spark.operations import system_tables as system_operatio
 from lockgate.framework.spark.operations import writes as write_operations
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.streams import batches as stream_operations
+from lockgate.framework.spark.operations.streams import ranges as change_operations
 from lockgate.framework.store.streams.consumers import StreamConsumers
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _OWN: dict[str, Handler] = {
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **stream_operations.OPERATIONS,
+    **change_operations.OPERATIONS,
     **flow_operations.OPERATIONS,
     **governance_operations.OPERATIONS,
     **key_operations.OPERATIONS,

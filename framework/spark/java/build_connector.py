@@ -19,6 +19,8 @@ from pathlib import Path
 
 JAVA = Path(__file__).resolve().parent
 JAR = JAVA.parent / "lockgate-spark.jar"
+VERSIONS = JAVA / "versions"
+CHANGELOG = "org/apache/spark/sql/connector/catalog/Changelog.class"
 VERSION_FILE = JAVA.parents[1] / "version.py"
 VERSION_ENTRY = "io/lockgate/spark/version.properties"
 NO_JDK = (
@@ -51,8 +53,18 @@ def find_spark_jars() -> Path:
 
 
 def sources() -> list[Path]:
-    """Return the connector's Java sources, in a fixed order."""
-    return sorted(JAVA.rglob("*.java"))
+    """Return the connector's Java sources for the installed Spark, in a fixed order."""
+    found = [*(JAVA / "io").rglob("*.java"), *(VERSIONS / _version_folder()).rglob("*.java")]
+    return sorted(found)
+
+
+def _version_folder() -> str:
+    """Return the folder of the sources that name classes which only some versions of Spark have."""
+    for jar in find_spark_jars().glob("spark-catalyst_*.jar"):
+        with zipfile.ZipFile(jar) as classes:
+            if CHANGELOG in classes.NameToInfo:
+                return "from-4.2"
+    return "before-4.2"
 
 
 def _resources() -> list[Path]:

@@ -70,6 +70,7 @@ def split_message(
         "bucket": split.bucket,
         "merge": split.merge,
         "kind": kind,
+        "commit": None,
         "files": [
             {
                 "path": context.hadoop_path(table, path),

@@ -67,20 +67,20 @@ def teller_of(table: TableHandle, snapshot: Snapshot) -> Teller:
     return Teller.NOTHING if produces else Teller.DELTA
 
 
-def change_files(table: TableHandle, snapshot: Snapshot, *, states: bool = True) -> ChangeFiles:
+def change_files(table: TableHandle, snapshot: Snapshot, *, as_states: bool = False) -> ChangeFiles:
     """Return the files that say what a snapshot changed.
 
-    Without `states` those before and after an OVERWRITE are left out. Raises SnapshotNotFoundError if the
-    state before is needed and has expired.
+    With `as_states` they are those before and after it, even if others tell. Raises SnapshotNotFoundError if
+    the state before is needed and has expired.
     """
-    teller = teller_of(table, snapshot)
+    teller = Teller.STATES if as_states else teller_of(table, snapshot)
     if teller is Teller.DELTA:
         return ChangeFiles(snapshot, teller, tuple(table.manifests.delta_entries(snapshot)))
     if teller is Teller.CHANGELOG:
         metas = table.manifests.changelog_manifests(snapshot)
         entries = [entry for meta in metas for entry in table.manifests.read_manifest(meta)]
         return ChangeFiles(snapshot, teller, tuple(each for each in entries if each.kind is FileKind.ADD))
-    if teller is Teller.STATES and states:
+    if teller is Teller.STATES:
         return _states(table, snapshot)
     return ChangeFiles(snapshot, teller)
 

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.scan.selection import SNAPSHOT_ID, TIMESTAMP, TIMESTAMP_MILLIS, text_millis
+from lockgate.framework.store.scan.selection import text_millis
 from lockgate.framework.store.streams.history import oldest_change
 from lockgate.framework.store.streams.position import Position
-from lockgate.framework.store.streams.stream_options import SCAN_MODE, StreamOptions
+from lockgate.framework.store.streams.stream_options import (
+    SCAN_MODE,
+    SNAPSHOT_ID,
+    TIMESTAMP,
+    TIMESTAMP_MILLIS,
+    StreamOptions,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -163,7 +163,7 @@ class TableStream:
 
     def _units(self, number: int, *, scans_state: bool) -> Units:
         snapshot = self._snapshot(number, scans_state=scans_state)
-        self._check_schema(snapshot)
+        check_written_alike(self._table, snapshot)
         if scans_state:
             return units_of_state(self._table, self._schema, snapshot)
         overwrites = self.options.reads_overwrites
@@ -183,21 +183,6 @@ class TableStream:
     def _snapshot(self, number: int, *, scans_state: bool) -> Snapshot:
         # A state needs its data files, which a changelog that outlives its snapshot does not keep.
         return self._table.snapshot(number) if scans_state else passed_snapshot(self._table, number)
-
-    def _check_schema(self, snapshot: Snapshot) -> None:
-        if snapshot.schema_id == self._schema.id:
-            return
-        written = self._table.schema_of(snapshot.schema_id)
-        check_generation(self._schema, written, f"snapshot {snapshot.id}")
-        if snapshot.schema_id < self._schema.id:
-            return
-        check_followed(written)
-        if written.fields != self._schema.fields or merge_plan(written) != merge_plan(self._schema):
-            raise InputError(
-                f"the columns of table {self._table.identifier} have changed since the stream began, in or "
-                f"before snapshot {snapshot.id}: restart the query from its checkpoint, which reads on with "
-                "the new columns"
-            )
 
     def _check_identity(self, start: Position, newest: int) -> None:
         """Raise InputError if the table is no longer the one that was read up to `start`."""
@@ -306,4 +291,22 @@ def check_followed(schema: TableSchema) -> None:
         raise UnsupportedError(
             "a stream of a table with postponed buckets (bucket = -2) needs a changelog, since rows wait for "
             "their bucket: set 'changelog-producer' = 'lookup' or 'full-compaction'"
+        )
+
+
+def check_written_alike(table: TableHandle, snapshot: Snapshot) -> None:
+    """Raise InputError if a snapshot has columns that the table, as it was loaded, does not know."""
+    schema = table.schema
+    if snapshot.schema_id == schema.id:
+        return
+    written = table.schema_of(snapshot.schema_id)
+    check_generation(schema, written, f"snapshot {snapshot.id}")
+    if snapshot.schema_id < schema.id:
+        return
+    check_followed(written)
+    if written.fields != schema.fields or merge_plan(written) != merge_plan(schema):
+        raise InputError(
+            f"the columns of table {table.identifier} have changed since the stream began, in or before "
+            f"snapshot {snapshot.id}: restart the query from its checkpoint, which reads on with the new "
+            "columns"
         )

@@ -17,12 +17,7 @@ from lockgate.framework.options.option import (
     parse_bool,
     parse_some_size,
 )
-from lockgate.framework.store.scan.selection import (
-    SNAPSHOT_ID,
-    SPLIT_OPTIONS,
-    TIMESTAMP,
-    TIMESTAMP_MILLIS,
-)
+from lockgate.framework.store.scan.selection import SPLIT_OPTIONS
 from lockgate.framework.store.schema.schema import TableSchema
 
 _NO_NUMBER: int | None = None
@@ -40,6 +35,18 @@ SCAN_MODE = Option(
     "`compacted-full` (the newest compacted state, then changes), `from-snapshot`, `from-snapshot-full` "
     "(that state first), `from-timestamp`; `default`: as the options of snapshot and time say, else "
     "`latest-full`",
+)
+SNAPSHOT_ID = Option(
+    "scan.snapshot-id", at_least(1), _NO_NUMBER, "the snapshot whose changes, or whose state, come first"
+)
+TIMESTAMP = Option(
+    "scan.timestamp", str, "", "the time from which on commits are read, in the session's time zone"
+)
+TIMESTAMP_MILLIS = Option(
+    "scan.timestamp-millis",
+    at_least(0),
+    _NO_NUMBER,
+    "the time from which on commits are read, in milliseconds since 1970",
 )
 MAX_FILES = Option("read.stream.maxFilesPerTrigger", at_least(1), _NO_NUMBER, "most files of a batch")
 MAX_BYTES = Option("read.stream.maxBytesPerTrigger", parse_some_size, _NO_SIZE, "most bytes of a batch")

@@ -118,11 +118,15 @@ def units_of_changes(
     return Units(snapshot, tuple(_units(schema, changes.added)))
 
 
-def _units_of_overwrite(schema: TableSchema, changes: ChangeFiles, *, kinds: bool) -> Units:
+def units_of_states(schema: TableSchema, changes: ChangeFiles) -> tuple[Unit, ...]:
+    """Return the units of the rows before a commit, as gone, and of those after it, as new."""
     removed = _units(schema, changes.removed, RowKind.DELETE)
+    return (*removed, *_units(schema, changes.added, RowKind.INSERT))
+
+
+def _units_of_overwrite(schema: TableSchema, changes: ChangeFiles, *, kinds: bool) -> Units:
     if kinds:
-        came = _units(schema, changes.added, RowKind.INSERT)
-        return Units(changes.snapshot, (*removed, *came), of_states=True)
+        return Units(changes.snapshot, units_of_states(schema, changes), of_states=True)
     # Files that lost rows to a deletion vector hold none that came.
     before = {entry.identifier for entry in changes.removed}
     added: Iterable[ManifestEntry] = changes.added

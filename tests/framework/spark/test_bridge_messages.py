@@ -22,7 +22,7 @@ from lockgate.lookup.owner.messages import Event, KeyReply, Opening, Order
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
-CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
+CONNECTOR = ROOT / "framework/spark/java"
 
 
 def test_the_jar_knows_what_operations_declare() -> None:

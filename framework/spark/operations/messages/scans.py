@@ -113,10 +113,17 @@ class FileJson(TypedDict):
     vector: VectorJson | None
 
 
+class CommitJson(TypedDict):
+    """The snapshot whose changes files tell, and its time in microseconds since 1970."""
+
+    version: int
+    micros: int
+
+
 class SplitJson(TypedDict):
     """Files of one bucket; with `merge` their rows are merged by key.
 
-    `kind` is that of all rows, null where rows have their own.
+    `kind` is that of all rows, null where rows have their own; `commit` is known of changes only.
     """
 
     partition: dict[str, ValueJson]
@@ -124,6 +131,7 @@ class SplitJson(TypedDict):
     bucket: int
     merge: bool
     kind: int | None
+    commit: CommitJson | None
     files: list[FileJson]
 
 

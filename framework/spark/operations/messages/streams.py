@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lockgate.framework.spark.operations.messages.common import MicroBatch
-from lockgate.framework.spark.operations.messages.scans import PlanAnswer, SelectiveRequest
+from lockgate.framework.spark.operations.messages.common import MicroBatch, TableRequest
+from lockgate.framework.spark.operations.messages.scans import PlanAnswer, ScanRequest, SelectiveRequest
 
 
 class StreamRequest(SelectiveRequest):
@@ -63,3 +63,36 @@ class ProgressRequest(StreamRequest):
     """The position up to which a query has committed all that it read."""
 
     end: str
+
+
+class RangeEnd(TypedDict):
+    """An end of a range of changes: a snapshot, a time in microseconds since 1970, or null for both."""
+
+    version: str | None
+    micros: int | None
+    inclusive: bool
+
+
+class RangeRequest(TableRequest):
+    """A range of changes; `raw`: rows that stayed where others were replaced may be shown, too."""
+
+    raw: bool
+    start: RangeEnd
+    end: RangeEnd
+
+
+class RangeAnswer(TypedDict):
+    """Snapshots with after < id <= upto; with `has_states` the rows before and after some of them tell."""
+
+    after: int
+    upto: int
+    has_states: bool
+
+
+class ChangesRequest(ScanRequest):
+    """The files that tell the changes of a range that `changes.range` has fixed."""
+
+    raw: bool
+    after: int
+    upto: int
+    columns: list[str]

@@ -15,6 +15,7 @@ import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.catalog.ViewTable;
+import io.lockgate.spark.changes.ChangesCatalog;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.parts.Parts;
@@ -47,7 +48,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by
  * Python.
  */
-public final class LockgateCatalog
+public final class LockgateCatalog extends ChangesCatalog
     implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog, Handled {
   private String name;
   private CatalogRequests requests;

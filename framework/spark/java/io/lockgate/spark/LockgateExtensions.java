@@ -13,6 +13,7 @@ import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
 import io.lockgate.spark.rules.SubqueryErrors;
 import io.lockgate.spark.rules.Untranslatable;
+import io.lockgate.spark.streams.KindsOfRows;
 import java.util.Collections;
 import java.util.Set;
 import java.util.WeakHashMap;
@@ -43,6 +44,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, parser) -> LookupParser.over(parser));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
+    extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> new LateRules((SparkSession) session));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
     // table's.

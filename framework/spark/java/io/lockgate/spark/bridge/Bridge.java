@@ -25,6 +25,8 @@ public final class Bridge {
           "scan.plan",
           "scan.aggregates",
           "scan.selective",
+          "changes.plan",
+          "changes.range",
           "stream.batch",
           "stream.end",
           "stream.newest",

@@ -33,6 +33,11 @@ public final class FileColumns {
 
   public static final String FILE_SEQUENCE = "_FILE_SEQUENCE";
 
+  /** The number and time of the commit whose changes a split tells. */
+  public static final String COMMIT_VERSION = "_commit_version";
+
+  public static final String COMMIT_TIMESTAMP = "_commit_timestamp";
+
   private static final Set<String> NAMES =
       Set.of(
           PATH,

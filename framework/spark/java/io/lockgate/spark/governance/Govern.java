@@ -107,6 +107,7 @@ public final class Govern extends Rule<LogicalPlan> {
       } else if (found == null
           && !(plan instanceof Barrier)
           && !Relations.isOurs(plan)
+          && !Relations.isFollowed(plan)
           && !FREE.contains(Statements.name(plan))) {
         nodes.add(statements.describe(plan));
       }

@@ -104,7 +104,7 @@ public final class Needs {
     }
     ObjectNode found = Relations.describe(plan);
     if (found == null) {
-      if (!Relations.isOurs(plan)) {
+      if (!Relations.isOurs(plan) && !Relations.isFollowed(plan)) {
         nodes.add(statements.describe(plan));
       }
       return null;

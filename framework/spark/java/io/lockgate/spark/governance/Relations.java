@@ -22,6 +22,8 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -59,6 +61,15 @@ final class Relations {
   static boolean isOurs(LogicalPlan plan) {
     return plan instanceof DataSourceV2Relation relation
         && (relation.table() instanceof LockgateTable || relation.table() instanceof SystemTable);
+  }
+
+  /** Tells whether a stream reads a relation of ours: Python decides about each batch. */
+  static boolean isFollowed(LogicalPlan plan) {
+    if (plan instanceof StreamingDataSourceV2ScanRelation scan) {
+      return scan.relation().table() instanceof LockgateTable;
+    }
+    return plan instanceof StreamingDataSourceV2Relation relation
+        && relation.table() instanceof LockgateTable;
   }
 
   /** A relation that is asked for rows under the rights of its reader; null for any other. */
@@ -107,7 +118,7 @@ final class Relations {
               ? ofPaths(CollectionConverters.asJava(files.location().rootPaths()))
               : ofSource(relation.relation().getClass().getSimpleName());
     }
-    return isOfStream(plan) ? ofSource(plan.nodeName()) : null;
+    return isOfStream(plan) && !isFollowed(plan) ? ofSource(plan.nodeName()) : null;
   }
 
   private static boolean isOfStream(LogicalPlan plan) {

@@ -152,6 +152,11 @@ public final class ScanSpec implements Serializable {
     if (isOfFile(FileColumns.BUCKET)) {
       partition.put(FileColumns.BUCKET, bucket);
     }
+    JsonNode commit = split.get("commit");
+    if (!commit.isNull()) {
+      partition.put(FileColumns.COMMIT_VERSION, commit.get("version").asLong());
+      partition.put(FileColumns.COMMIT_TIMESTAMP, commit.get("micros").asLong());
+    }
     if (!split.get("kind").isNull()) {
       partition.put(FileColumns.VALUE_KIND, (byte) split.get("kind").asInt());
     }
