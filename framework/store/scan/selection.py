@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,12 @@ from lockgate.framework.options import table_options
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.manifests.file_table import FileTable
-from lockgate.framework.store.manifests.manifest import FileKind
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.metadata.tag_files import load_tag
+from lockgate.framework.store.scan.change_files import Teller, change_files, teller_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -56,7 +57,8 @@ SCAN_MODE = Option(
     "incremental-between-scan-mode",
     one_of("auto", "delta", "diff", "changelog"),
     "auto",
-    "auto: refuse ranges with an OVERWRITE; delta: leave out what an OVERWRITE did, as Paimon does",
+    "auto: refuse ranges with an OVERWRITE; delta: leave out what an OVERWRITE did, as Paimon does; "
+    "changelog: read the changelogs of the range",
 )
 READ_OPTIONS: dict[str, Option[object]] = {
     option.key: option  # type: ignore[misc]  # options of several types, whose values are asked for by each
@@ -95,11 +97,15 @@ SNAPSHOT_SOURCE = Option(
 
 @dataclass(frozen=True)
 class Between:
-    """Snapshots with after < id <= upto; what OVERWRITE snapshots did is refused, or left out."""
+    """Snapshots with after < id <= upto; what OVERWRITE snapshots did is refused, or left out.
+
+    `of_changelogs`: their changelogs are read in place of the rows that they added.
+    """
 
     after: int
     upto: int
     leave_out_overwrites: bool = False
+    of_changelogs: bool = False
 
 
 @dataclass(frozen=True)
@@ -263,7 +269,7 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
     if len(ends) != 2 or not all(ends):
         raise OptionError(f"option {key!r} takes two ends, such as '3,5', not {text!r}")
     mode = mode.strip().lower()
-    if mode in ("diff", "changelog"):
+    if mode == "diff":
         raise UnsupportedError(
             f"option {SCAN_MODE.key!r} = {mode!r} is not supported: SELECT ... VERSION AS OF b EXCEPT SELECT "
             "... VERSION AS OF a tells two states apart"
@@ -276,7 +282,7 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
         )
     if after > upto:
         raise OptionError(f"option {key!r} goes forward: {text!r} ends before it begins")
-    return Between(after, upto, mode == "delta")
+    return Between(after, upto, mode == "delta", mode == "changelog")
 
 
 def _number(table: TableHandle, end: str) -> int:
@@ -299,6 +305,18 @@ def _range_of_times(table: TableHandle, start: int, end: int) -> tuple[int, int]
     return after or 0, upto if upto is not None else after or 0
 
 
+def _changelog(table: TableHandle, snapshot: Snapshot) -> Sequence[ManifestEntry]:
+    check_generation(table.schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
+    teller = teller_of(table, snapshot)
+    if teller in (Teller.DELTA, Teller.STATES):
+        what = "is an OVERWRITE" if teller is Teller.STATES else "was committed without 'changelog-producer'"
+        raise UnsupportedError(
+            f"snapshot {snapshot.id} of table {table.identifier} {what}, so it has no changelog; option "
+            f"{SCAN_MODE.key!r} = 'delta' reads the rows that commits added"
+        )
+    return change_files(table, snapshot).added
+
+
 def files_between(table: TableHandle, between: Between) -> FileTable:
     """Return the files that snapshots of a range added, from old to new.
 
@@ -310,9 +328,12 @@ def files_between(table: TableHandle, between: Between) -> FileTable:
         raise InputError(
             f"a range starts before it ends: after {between.after}, up to {between.upto} is empty"
         )
-    entries = []
+    entries: list[ManifestEntry] = []
     for number in range(between.after + 1, between.upto + 1):
         snapshot = table.snapshot(number)
+        if between.of_changelogs:
+            entries += _changelog(table, snapshot)
+            continue
         if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
             continue
         check_generation(table.schema, table.schema_of(snapshot.schema_id), f"snapshot {number}")
