@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points.cover import covers, missing
     from lockgate.framework.governance.points.point import Point
+    from lockgate.framework.governance.points.policies import PointGrant, points_of, policy_of
     from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
     from lockgate.framework.governance.ranger.protocol.kerberos import Negotiation
     from lockgate.framework.governance.ranger.protocol.policy_api import PolicyApi
@@ -35,6 +36,7 @@ __all__ = [
     "LoggerAudit",
     "Negotiation",
     "Point",
+    "PointGrant",
     "PolicyApi",
     "PolicyFiles",
     "RangerAuthorizer",
@@ -43,6 +45,8 @@ __all__ = [
     "SolrAudit",
     "covers",
     "missing",
+    "points_of",
+    "policy_of",
     "service_definition",
 ]
 
@@ -61,12 +65,15 @@ __getattr__ = lazy_attributes(
         "Negotiation": "lockgate.framework.governance.ranger.protocol.kerberos",
         "PolicyApi": "lockgate.framework.governance.ranger.protocol.policy_api",
         "Point": "lockgate.framework.governance.points.point",
+        "PointGrant": "lockgate.framework.governance.points.policies",
         "PolicyFiles": "lockgate.framework.governance",
         "RangerAuthorizer": "lockgate.framework.governance",
         "Record": "lockgate.framework.governance",
         "RequestFolder": "lockgate.framework.governance",
         "covers": "lockgate.framework.governance.points.cover",
         "missing": "lockgate.framework.governance.points.cover",
+        "points_of": "lockgate.framework.governance.points.policies",
+        "policy_of": "lockgate.framework.governance.points.policies",
         "service_definition": "lockgate.framework.governance.ranger.service_definition",
     },
 )
