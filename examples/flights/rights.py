@@ -1,4 +1,4 @@
-"""Two users under policies of Apache Ranger's format: what each sees, a refusal, and the grant after it."""
+"""Two users under policies of Apache Ranger's format: what each sees, a refusal, a request and its grant."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pyspark.sql import SparkSession
 
 from flights.story import Rights, Story
 from lockgate import Lake
-from lockgate.governance import AuditLog, PolicyFiles, RangerAuthorizer
+from lockgate.governance import AuditLog, PolicyFiles, RangerAuthorizer, RequestFolder
 from lockgate.plugins import plugins
 
 POLICIES = Path(__file__).with_name("policies.json")
-DELAYS = "delays are for those who applied"
-TABLE = "lake.flights.enriched"
+REASON = "delays for the yearly report"
+NAME = "flights.enriched"
+TABLE = f"lake.{NAME}"
+REQUESTS = "SELECT id, user, columns, reason, state FROM lake.sys.access_requests"
 SHOWN = ("flight_id", "carrier", "tailnum", "dest", "model")
 ROWS = f"SELECT {', '.join(SHOWN)} FROM {TABLE} WHERE month = 7 AND dest = 'SFO' ORDER BY flight_id LIMIT 5"
 COUNT = f"SELECT carrier, count(*) FROM {TABLE} GROUP BY carrier ORDER BY carrier"
@@ -31,21 +33,27 @@ def two_users(lake: Lake, folder: Path, story: Story) -> None:
     policies, audit = folder / "policies.json", folder / "audit.json"
     policies.write_text(POLICIES.read_text())
     everybody = rows(lake.spark, COUNT)
-    with governed(policies, audit):
-        ann, bob = as_user(lake, "ann"), as_user(lake, "bob")
+    with governed(policies, audit, folder / "requests"):
+        ann, bob, dora = (as_user(lake, user) for user in ("ann", "bob", "dora"))
         united = [row for row in everybody if row[0] == "UA"]
         story.check_equal("ann sees United's flights only", rows(ann, COUNT), united)
         story.check_equal("bob sees all flights", rows(bob, COUNT), everybody, f"{len(everybody)} airlines")
         shown = rows(ann, ROWS), rows(bob, ROWS)
         refusal = refused(ann)
         expected = rows(bob, f"{DELAY} AND carrier = 'UA'")
-        grant(policies)
+        asked = request(ann)
+        waiting = rows(dora, REQUESTS)
+        grant(dora)
         granted = rows(ann, DELAY)
+        answered = rows(ann, REQUESTS)
     tails = [str(row[SHOWN.index("tailnum")]) for row in shown[0]]
     is_masked = bool(tails) and all(not tail[4:].strip("x") for tail in tails)
     story.check("ann sees four characters of a tail number", is_masked, ", ".join(tails))
-    is_named = "arr_delay" in refusal and "the data office" in refusal
-    story.check("a refusal names the column and the place to apply", is_named, refusal)
+    is_named = "arr_delay" in refusal and "CALL sys.request_access(table => 'flights.enriched')" in refusal
+    story.check("a refusal names the column and the call to apply by", is_named, refusal)
+    wanted = (asked, "ann", "arr_delay", REASON)
+    story.check_equal("dora, who may grant, sees ann's request", waiting, [(*wanted, "open")])
+    story.check_equal("her grant answers it", answered, [(*wanted, "granted")])
     story.check_equal("the grant gives ann her flights' mean delay", granted, expected)
     line = denials(audit)[0]
     story.check_equal("the audit log has the refusal", line["reqUser"], "ann")
@@ -54,7 +62,8 @@ def two_users(lake: Lake, folder: Path, story: Story) -> None:
     for user, seen in zip(("ann", "bob"), shown, strict=True):
         print(f"  {user}: {', '.join(map(str, seen[0]))}")
     print(
-        f"  ann asks for delays: {refusal}\n  after the grant: {minutes} minutes\n  audit: {json.dumps(line)}"
+        f"  ann asks for delays: {refusal}\n  ann requests access: number {asked}, granted by dora\n"
+        f"  after the grant: {minutes} minutes\n  audit: {json.dumps(line)}"
     )
 
 
@@ -64,11 +73,11 @@ def rows(session: SparkSession, sql: str) -> list[tuple[object, ...]]:
 
 
 @contextmanager
-def governed(policies: Path, audit: Path) -> Iterator[None]:
-    """Decide by the policies of a file, and write the audit to another."""
+def governed(policies: Path, audit: Path, requests: Path) -> Iterator[None]:
+    """Decide by the policies of a file, write the audit to another, and keep requests in a folder."""
     log = AuditLog(audit, service="lake")
     authorizer = RangerAuthorizer(
-        PolicyFiles(policies, seconds=0), catalog="lake", apply_at="the data office", audit=log
+        PolicyFiles(policies, seconds=0), catalog="lake", audit=log, requests=RequestFolder(requests)
     )
     plugins().register(authorizer, "flights")
     try:
@@ -93,13 +102,15 @@ def refused(session: SparkSession) -> str:
         return str(error).splitlines()[0]
 
 
-def grant(policies: Path) -> None:
-    """Let ann read delays, as the data office would do: she becomes an exception of the policy."""
-    found = json.loads(policies.read_text())
-    (policy,) = (each for each in found["policies"] if each["name"] == DELAYS)
-    policy["denyExceptions"][0]["users"].append("ann")
-    found["policyVersion"] += 1
-    policies.write_text(json.dumps(found, indent=2))
+def request(session: SparkSession) -> str:
+    """Request access to delays, as the refusal says; return the number of the request."""
+    call = f"CALL lake.sys.request_access(table => '{NAME}', columns => 'arr_delay', reason => '{REASON}')"
+    return str(session.sql(call).collect()[0].id)
+
+
+def grant(session: SparkSession) -> None:
+    """Grant ann the column, as one who may grant on the whole table."""
+    session.sql(f"CALL lake.sys.grant(table => '{NAME}', columns => 'arr_delay', users => 'ann')").collect()
 
 
 def denials(audit: Path) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ class SqlDecision:
     their values. `denied` maps each denied column to the missing grants. With `apply_for`, a list of missing
     grants, the user may read nothing of the relation. `ask` says where to apply. Raises InputError for a
     refusal that says nothing to apply for.
+
+    `granted_by` may name what grants each column, such as a policy, for anyone who asks why.
     """
 
     apply_for: tuple[str, ...] = ()
@@ -29,6 +31,8 @@ class SqlDecision:
     row_filter: str | None = field(default=None, repr=False)
     masks: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     ask: tuple[str, ...] = ()
+    # Decisions are the same for whatever reason.
+    granted_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "apply_for", tuple(self.apply_for))
@@ -40,6 +44,8 @@ class SqlDecision:
             )
         object.__setattr__(self, "denied", MappingProxyType(denied))
         object.__setattr__(self, "masks", MappingProxyType(dict(self.masks)))
+        granted_by = {column: tuple(texts) for column, texts in self.granted_by.items()}
+        object.__setattr__(self, "granted_by", MappingProxyType(granted_by))
 
     @property
     def is_restricted(self) -> bool:
@@ -55,9 +61,12 @@ def combined_sql(decisions: Iterable[SqlDecision]) -> SqlDecision:
     every = list(decisions)
     denied: dict[str, tuple[str, ...]] = {}
     masks: dict[str, str] = {}
+    granted_by: dict[str, tuple[str, ...]] = {}
     for each in every:
         for column, texts in each.denied.items():
             denied[column] = (*denied.get(column, ()), *texts)
+        for column, texts in each.granted_by.items():
+            granted_by[column] = (*granted_by.get(column, ()), *texts)
         for column, text in each.masks.items():
             masks[column] = text if masks.get(column, text) == text else "NULL"
     filters = [each.row_filter for each in every if each.row_filter is not None]
@@ -67,6 +76,7 @@ def combined_sql(decisions: Iterable[SqlDecision]) -> SqlDecision:
         row_filter=" AND ".join(f"({text})" for text in filters) or None,
         masks={column: text for column, text in masks.items() if column not in denied},
         ask=tuple(dict.fromkeys(text for each in every for text in each.ask)),
+        granted_by=granted_by,
     )
 
 

@@ -181,7 +181,14 @@ class _Question:
             if column not in denied and mask_name(result) is not None
         }
         row_filter = answer.row_filter.info.get("filterExpr") if answer.row_filter.allowed else None
-        return SqlDecision(denied=denied, masks=masks, row_filter=row_filter or None, ask=ask)
+        granted_by = {
+            column: ("a super user's right" if result.policy < 0 else f"policy {result.policy}",)
+            for column, result in answer.access.items()
+            if result.allowed
+        }
+        return SqlDecision(
+            denied=denied, masks=masks, row_filter=row_filter or None, ask=ask, granted_by=granted_by
+        )
 
     def _of_other(self) -> tuple[str, ...]:
         """Decide about what is neither a table nor a part of one; return what to apply for."""

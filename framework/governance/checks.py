@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import AccessDeniedError, InputError, LockgateError
@@ -30,12 +30,27 @@ STRICT, BYTEQUERY = RULES = ("strict", "bytequery")
 
 
 @dataclass(frozen=True)
+class PointAnswer:
+    """An answer about one point of a statement.
+
+    `granted_by` names the policies that grant it, `hidden` what others hide of it ("rows", "values of column
+    x"), and `missing` the grants that are missing.
+    """
+
+    point: Point
+    granted_by: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Check:
     """An answer about one statement and one user; `allowed` if nothing is missing.
 
     `points` are what the statement reads: one for each column, or one for the table if it needs only the
     table's rows. `missing` names the grants that are missing, `ask` says where to apply for them. `hidden`
-    maps tables to what policies hide from the user: "rows", or "values of column x".
+    maps tables to what policies hide from the user: "rows", or "values of column x". `answers` has each point
+    once, `of_statement` what is missing for other things than reading, and `sql` the statement.
     """
 
     user: str
@@ -43,11 +58,21 @@ class Check:
     missing: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     hidden: Mapping[str, tuple[str, ...]] | None = None
+    answers: tuple[PointAnswer, ...] = ()
+    of_statement: tuple[str, ...] = ()
+    # Not shown, since it may hold values of encrypted columns.
+    sql: str = field(default="", repr=False)
 
     @property
     def allowed(self) -> bool:
         """Say whether the statement may run."""
         return not self.missing
+
+    def page(self) -> str:
+        """Return a page for a browser, as HTML: the statement, its points, their grants, what is missing."""
+        from lockgate.framework.governance.points.page import page
+
+        return page(self)
 
     def __str__(self) -> str:
         lines = [f"user {self.user} {'may' if self.allowed else 'may not'} run this statement"]
@@ -82,11 +107,11 @@ def check(
         )
     )
     with contextlib.nullcontext() if user is None else acting_as(Caller(user)):
-        return _checked(Context(dispatcher(), {}), catalogs, needs)
+        return replace(_checked(Context(dispatcher(), {}), catalogs, needs), sql=sql)
 
 
 def _checked(context: Context, catalogs: Mapping[str, Catalog], needs: Mapping[str, Any]) -> Check:
-    points: list[Point] = []
+    answers: dict[Point, PointAnswer] = {}
     missing: list[str] = []
     ask: list[str] = []
     hidden: dict[str, tuple[str, ...]] = {}
@@ -94,19 +119,34 @@ def _checked(context: Context, catalogs: Mapping[str, Catalog], needs: Mapping[s
         relation = used["relation"]
         found = decision_about(context, relation)
         target = target_of(context, relation)
-        points += _points(target, used)
+        for point in _points(target, used):
+            answers.setdefault(point, _answer(point, found))
         missing += found.apply_for
         missing += [text for column in used["columns"] for text in found.denied.get(column, ())]
         ask += found.ask
         if parts := _hidden(found, used["columns"]):
             hidden[str(target)] = parts
-    missing += _of_statement(context, catalogs, needs["nodes"])
+    of_statement = tuple(dict.fromkeys(_of_statement(context, catalogs, needs["nodes"])))
+    missing += of_statement
     return Check(
         current_principal().user,
-        tuple(dict.fromkeys(points)),
+        tuple(answers),
         tuple(dict.fromkeys(missing)),
         tuple(dict.fromkeys(ask)) if missing else (),
         hidden,
+        tuple(answers.values()),
+        of_statement,
+    )
+
+
+def _answer(point: Point, found: SqlDecision) -> PointAnswer:
+    """Return what a decision says of a point; a table as a whole takes any readable column."""
+    columns = found.granted_by if point.column is None else [point.column]
+    return PointAnswer(
+        point,
+        tuple(dict.fromkeys(text for each in columns for text in found.granted_by.get(each, ()))),
+        _hidden(found, [point.column] if point.column else []),
+        (*found.apply_for, *found.denied.get(point.column or "", ())),
     )
 
 

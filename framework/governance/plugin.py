@@ -94,7 +94,7 @@ def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lockgate policy`."""
-    parser.description = "Test policies of Apache Ranger, without Ranger or Spark."
+    parser.description = "Test policies of Apache Ranger without Ranger; show what they say of a statement."
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     test = commands.add_parser(
         "test",
@@ -119,6 +119,22 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
     status.add_argument("files", type=Path, nargs="+", metavar="FILE", help="XML files of a Ranger plugin")
     status.set_defaults(run=print_status)
+    page = commands.add_parser(
+        "page",
+        help="write a page on what a statement reads, by which grants, and what is missing",
+        description="Write a page for a browser: what a statement reads, by which policies, and what its "
+        "user lacks. Starts Spark, and runs nothing of the statement.",
+    )
+    page.add_argument("warehouse", metavar="WAREHOUSE", help="the folder of the warehouse")
+    page.add_argument("sql", metavar="STATEMENT", help="a statement of SQL other than CALL")
+    page.add_argument(
+        "--policies", type=Path, required=True, metavar="PATH", help="a file or folder of policies"
+    )
+    page.add_argument("--user", required=True, help="who wants to run it")
+    page.add_argument("--catalog", default="lake", help="the warehouse's name in SQL and in policies (lake)")
+    page.add_argument("--rule", default="strict", help="which columns count: strict (default), bytequery")
+    page.add_argument("--output", type=Path, required=True, metavar="FILE", help="the page")
+    page.set_defaults(run=write_page)
 
 
 def print_status(options: argparse.Namespace) -> int:
@@ -147,6 +163,26 @@ def print_definition(options: argparse.Namespace) -> int:
 
     print(definition_text(), end="")
     return 0
+
+
+def write_page(options: argparse.Namespace) -> int:
+    """Write the page of a statement; return 0 if its user may run it, else 1."""
+    from lockgate.framework.governance.authorizer import RangerAuthorizer
+    from lockgate.framework.governance.policy_files import PolicyFiles
+    from lockgate.framework.plugins import plugins
+    from lockgate.framework.spark.session import connect
+
+    policies = PolicyFiles(options.policies)
+    lake = connect(options.warehouse, catalog=options.catalog, app_name="lockgate policy page")
+    authorizer = RangerAuthorizer(policies, catalog=options.catalog)
+    plugins().register(authorizer, "policies of the page")
+    try:
+        found = _check(lake, options.sql, options.user, options.rule)
+    finally:
+        plugins().unregister("policies of the page")
+    options.output.write_text(found.page(), encoding="utf-8")
+    print(f"{options.output}: user {options.user} {'may' if found.allowed else 'may not'} run it")
+    return 0 if found.allowed else 1
 
 
 def run_tests(options: argparse.Namespace) -> int:

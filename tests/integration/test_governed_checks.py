@@ -136,3 +136,20 @@ def test_access_is_asked_for_and_granted_in_sql(world: World, people: str, tmp_p
     assert len(ann.sql(f"SELECT id FROM {people}").collect()) == 4
     with pytest.raises(AnalysisException, match="salary"):
         ann.sql(f"SELECT salary FROM {people}").collect()
+
+
+def test_a_page_shows_points_grants_and_what_is_missing(world: World, lake: Lake, people: str) -> None:
+    found = lake.check(f"SELECT name, ssn, salary FROM {people} WHERE id = 1", user="ann")
+    by_column = {each.point.column: each for each in found.answers}
+    first, _, third = world.policies[:3]
+    assert by_column["name"].granted_by == (f"policy {first['id']}",)
+    assert by_column["name"].hidden == ("rows",)
+    assert by_column["ssn"].hidden == ("rows", "values of column ssn")
+    assert third["policyType"] == 1
+    assert by_column["salary"].granted_by == ()
+    assert by_column["salary"].missing == found.missing
+    page = found.page()
+    assert f"policy {first['id']}" in page
+    assert "WHERE id = 1" in page
+    root = lake.check(f"SELECT count(*) FROM {people}", user="root").answers
+    assert len(root[0].granted_by) == 1

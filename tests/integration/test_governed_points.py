@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from ranger_world import allow, service
 
+from lockgate.cli.main import main
 from lockgate.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,3 +111,22 @@ def test_there_are_two_rules(lake: Lake, three: dict[str, str]) -> None:
     text = "SELECT a1 FROM {table1} WHERE a2 > ''x''".format(**three)
     row = lake.sql(f"CALL lake.sys.check_access(sql => '{text}', rule => 'bytequery')").collect()[0]
     assert [each.split(" of ")[0] for each in row.reads] == ["column a1"]
+
+
+def test_the_command_writes_a_page_on_a_statement(
+    lake: Lake, three: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policies, page = tmp_path / "policies.json", tmp_path / "page.html"
+    name = three["table1"].replace("lake.", "paged.")  # the session has this warehouse with keys as `lake`
+    policies.write_text(json.dumps(service(allow(f"{name}.a1", users=["ann"]))))
+    base = ["policy", "page", str(lake.catalog.warehouse), "--policies", str(policies), "--output", str(page)]
+    base += ["--catalog", "paged", "--user", "ann"]
+    assert main([*base, f"SELECT a1 FROM {name}"]) == 0
+    assert "may</span> run" in page.read_text()
+    assert main([*base, f"SELECT a2 FROM {name}"]) == 1
+    assert "1 point, 1 without a grant" in page.read_text()
+    assert "user ann may not run it" in capsys.readouterr().out
+    page.unlink()
+    assert main([*base, "--rule", "loose", "SELECT 1"]) == 1
+    assert "no rule 'loose'" in capsys.readouterr().err
+    assert not page.exists()

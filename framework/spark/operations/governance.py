@@ -231,6 +231,7 @@ def renamed(found: SqlDecision, names: Mapping[str, str]) -> SqlDecision:
         found,
         denied={back.get(name, name): texts for name, texts in found.denied.items()},
         masks={back.get(name, name): text for name, text in found.masks.items()},
+        granted_by={back.get(name, name): texts for name, texts in found.granted_by.items()},
     )
 
 
