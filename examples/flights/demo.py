@@ -91,7 +91,7 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     maintenance.keyless(house, public, story)
     say("Lineage: where the enriched columns came from")
     origins.trace(house, story)
-    say("Governance: two users, a refusal and a grant")
+    say("Governance: two users, a refusal, a request and its grant")
     rights.two_users(house, folder / "rights", story)
     house.spark.stop()
     return story
