@@ -4,6 +4,8 @@ hdfs_job.py files HDFS            what file systems promise
 hdfs_job.py commit HDFS NAME N    append N rows one by one to `db.t`, as one of several
 hdfs_job.py table HDFS            a table from its creation to its end, with several writers
 hdfs_job.py spark HDFS FOLDER     the same table from Spark
+hdfs_job.py flush HDFS NAME N     record N statements one by one, as one of several drivers
+hdfs_job.py lineage HDFS FOLDER   lineage of several drivers, compacted, in an index below a folder
 
 Each prints JSON as its last line.
 """
@@ -15,12 +17,18 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.io import resolve
+from lockgate.framework.lineage import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.store.compaction import compact
+from lockgate.framework.lineage.store.index import Index
+from lockgate.framework.lineage.store.journal import Journal
+from lockgate.framework.lineage.store.segments import Segments
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
@@ -126,6 +134,50 @@ def spark(address: str, folder: str) -> dict[str, Any]:
     return {**answer, "left": [info.name for info in resolve(f"{address}/lake")[0].list("/lake/db.db")]}
 
 
+def lineage_segments(address: str) -> Segments:
+    found, root = resolve(f"{address}/lineage lake")
+    return Segments(found, root)
+
+
+def flush(address: str, name: str, count: str) -> dict[str, Any]:
+    journal = Journal(lineage_segments(address), name)
+    for number in range(int(count)):
+        shape = Shape(
+            "INSERT", Dataset.table("hr", "copy"), (Dataset.table("hr", "people"),), (("n", 0, "n", 1),)
+        )
+        journal.add(Record(shape, Run(1000 + number, 2000 + number, rows=1)))
+        if not journal.flush():
+            sys.exit(f"{name} could not write record {number}")
+    return {}
+
+
+def lineage(address: str, folder: str) -> dict[str, Any]:
+    segments = lineage_segments(address)
+    command = [sys.executable, __file__, "flush", address]
+    drivers = [subprocess.Popen([*command, name, "6"], stdout=subprocess.DEVNULL) for name in "abc"]
+    failed = [driver.wait() for driver in drivers]
+
+    def runs(index: str) -> list[tuple[Any, ...]]:
+        with Index(segments, Path(folder) / index).reading() as database:
+            return database.execute("SELECT count, rows FROM process").fetchall()
+
+    early, before = runs("early"), len(segments.all_names())
+    compacted = compact(segments, retain_days=100_000)
+    return {
+        "failed": failed,
+        "segments": [before, compacted.segments_after, len(segments.all_names())],
+        "runs": [early, runs("early"), runs("late")],
+        "damaged": compacted.damaged,
+    }
+
+
 if __name__ == "__main__":
-    jobs: Any = {"files": files, "commit": commit, "table": table, "spark": spark}
+    jobs: Any = {
+        "files": files,
+        "commit": commit,
+        "table": table,
+        "spark": spark,
+        "flush": flush,
+        "lineage": lineage,
+    }
     print(json.dumps(jobs[sys.argv[1]](*sys.argv[2:])))

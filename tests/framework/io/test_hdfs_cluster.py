@@ -115,6 +115,15 @@ def test_what_file_systems_promise(environment: dict[str, str], hdfs: str) -> No
     }
 
 
+def test_lineage_of_several_drivers(environment: dict[str, str], hdfs: str, tmp_path: Path) -> None:
+    assert run(environment, "lineage", hdfs, tmp_path) == {
+        "failed": [0, 0, 0],
+        "segments": [18, 1, 1],
+        "runs": [[[18, 18]]] * 3,
+        "damaged": 0,
+    }
+
+
 def test_a_table_with_several_writers_and_spark(
     environment: dict[str, str], hdfs: str, tmp_path: Path
 ) -> None:

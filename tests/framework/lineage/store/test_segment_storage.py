@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hdfs_on_disk import OnDisk
 from s3_memory import MemoryClient
 
 from lockgate.framework.access import Principal
 from lockgate.framework.io import LocalFileSystem
+from lockgate.framework.io.hdfs import HdfsFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.store.compaction import compact
 from lockgate.framework.lineage.store.index import Index
@@ -43,11 +45,17 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / f"index{number}" for number in range(1_000_000))
 
 
-def test_segments_in_a_store_of_objects(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    client = MemoryClient()
-    monkeypatch.setattr("lockgate.framework.io.s3.make_client", lambda settings: client)
-    catalog = Catalog("s3://bucket/lake")
-    segments = Segments(catalog.file_system, catalog.warehouse)
+@pytest.mark.parametrize("store", ["s3", "hdfs"])
+def test_segments_of_several_drivers(
+    tmp_path: Path, folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    if store == "s3":
+        client = MemoryClient()
+        monkeypatch.setattr("lockgate.framework.io.s3.make_client", lambda settings: client)
+        catalog = Catalog("s3://bucket/lake")
+        segments = Segments(catalog.file_system, catalog.warehouse)
+    else:
+        segments = Segments(HdfsFileSystem("", {}, OnDisk()), str(tmp_path / "lake"))
     journals = [Journal(segments, f"driver {number}") for number in range(3)]
     for journal in journals:
         for target in ("a", "b"):

@@ -99,6 +99,30 @@ def test_many_batches_of_a_stream_are_one_line(segments: Segments, index: Index)
     assert content(index)[1] == [(stream.hash, 400, 0, NOW, NOW + 404, 1, 400, 400)]
 
 
+def test_a_million_batches_are_one_process(segments: Segments, index: Index) -> None:
+    """As the connector counts them, a hundred in a message."""
+    stream, total, at_once = shape(kind="STREAM"), 1_000_000, 100
+    journal = Journal(segments)
+    for number in range(0, total, at_once):
+        last = number + at_once
+        journal.add(
+            Record(
+                stream, run(NOW + last, count=at_once, first_written=number + 1, written=last, rows=at_once)
+            )
+        )
+    journal.flush()
+    sums = (stream.hash, total, 0, NOW + at_once, NOW + total + 5, 1, total, total)
+    assert content(index)[1] == [sums]
+    compact(segments, retain_days=100_000)
+    [name] = segments.all_names()
+    [line] = segments.read(name).lines
+    assert len(line["runs"]) <= 101
+    assert content(index)[1] == [sums]
+    with index.reading() as database:
+        assert database.execute("SELECT count(*) FROM run").fetchone()[0] <= 101
+    assert sum(path.stat().st_size for path in index.file().parent.iterdir()) < 1 << 20  # type: ignore[union-attr]  # it was read
+
+
 def test_what_cannot_be_written_is_kept(
     segments: Segments, index: Index, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -60,7 +60,7 @@ public final class LineageListener extends SparkListener {
   private record Unsent(SparkSession session, ObjectNode line) {}
 
   private final BlockingDeque<Unsent> unsent = new LinkedBlockingDeque<>(CAPACITY);
-  private final BlockingQueue<Object> queue = new ArrayBlockingQueue<>(CAPACITY);
+  private final BlockingQueue<Object> queue;
   private final Map<Long, Begun> begun = new ConcurrentHashMap<>();
   private final Executions executions = new Executions(this::tell);
   private final AtomicLong seen = new AtomicLong();
@@ -76,13 +76,15 @@ public final class LineageListener extends SparkListener {
   private volatile boolean isEnded;
   private long lastSent = System.nanoTime();
 
-  private LineageListener(SparkContext context) {
+  /** A listener whose queue holds so many executions; nobody takes them out of it yet. */
+  LineageListener(SparkContext context, int capacity) {
     this.context = context;
+    this.queue = new ArrayBlockingQueue<>(capacity);
   }
 
   /** Listens to an application from its start, and shows its counters among Spark's metrics. */
   public static void watch(SparkContext context, MetricRegistry metrics) {
-    LineageListener listener = new LineageListener(context);
+    LineageListener listener = new LineageListener(context, CAPACITY);
     current = listener;
     Thread thread = new Thread(listener::work, "lockgate-lineage");
     thread.setDaemon(true);
@@ -121,7 +123,7 @@ public final class LineageListener extends SparkListener {
     return listener == null ? "{}" : listener.counters().toString();
   }
 
-  private ObjectNode counters() {
+  ObjectNode counters() {
     return Bridge.object()
         .put("seen", seen.get())
         .put("recorded", recorded.get())
