@@ -1,8 +1,9 @@
 """Postings: the places that each key is in, encoded in blocks of keys that are read one by one.
 
-A block has its keys as distances from the first, two bits of mode a key, and its places: of a key with one
-place that place, of others a list of gaps, a bitmap, or a list of the places that lack the key, whichever is
-shortest. Numbers of one kind have one width within a block, so that a key is found without decoding.
+A block has its keys as distances from the first, as Elias and Fano encode them: the lower bits as they are,
+the upper ones in unary. A bit for each key says whether it has one place. Then come its places: of a key with
+one place that place, of others a list of gaps, a bitmap, or a list of the places that lack the key, whichever
+is shortest. Numbers of one kind have one width in bits within a block.
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ Words = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 
 BLOCK_KEYS = 1024
-_HEAD = struct.Struct("<HBBBI")  # keys, widths of keys, single places and sizes, first byte behind the sizes
+# Keys, bits of their lower parts, of single places and of sizes, keys with several places, bytes of the
+# upper parts.
+_HEAD = struct.Struct("<HBBBHI")
+# Bits that one load of eight bytes has, wherever its first bit lies in a byte.
+_MOST_BITS = 57
 _SINGLE, _GAPS, _BITMAP, _MISSING = range(4)
+_MODE_BITS = 2
 _NONE: Words = np.zeros(0, np.uint64)
 
 
@@ -74,14 +80,38 @@ def encode(keys: Words, places: Words, total: int) -> Postings:
 
 
 def _encoded(keys: Words, bounds: npt.NDArray[np.int64], places: Words, total: int) -> bytes:
-    counts = np.diff(bounds)
-    single = counts == 1
-    modes = np.zeros(len(keys), np.uint8)
-    modes[~single], sizes, bodies = _lists(bounds, ~single, places, total)
-    fields = [_packed(keys - keys[0]), _packed(places[bounds[:-1][single]]), _packed(sizes)]
-    head_size = _HEAD.size + (len(keys) + 3) // 4 + sum(len(data) for _, data in fields)
-    head = _HEAD.pack(len(keys), *(width for width, _ in fields), head_size)
-    return b"".join([head, _modes_packed(modes), *(data for _, data in fields), *bodies])
+    single = np.diff(bounds) == 1
+    modes, sizes, bodies = _lists(bounds, ~single, places, total)
+    far = keys - keys[0]
+    low = _low_bits(far)
+    high = _unary(far >> np.uint64(low))
+    stored = sizes[modes != _BITMAP]  # a bitmap has a bit a place
+    alone = places[bounds[:-1][single]]
+    widths = [low, _width(alone), _width(stored)]
+    head = _HEAD.pack(len(keys), *widths, int(np.count_nonzero(~single)), len(high))
+    parts = [_packed(far, low), high, np.packbits(single, bitorder="little").tobytes()]
+    parts += [
+        _packed(modes.astype(np.uint64), _MODE_BITS),
+        _packed(alone, widths[1]),
+        _packed(stored, widths[2]),
+    ]
+    return b"".join([head, *parts, *bodies])
+
+
+def _low_bits(far: Words) -> int:
+    """Return how many lower bits of distances to keep apart, so that all take the least room."""
+    return min(_MOST_BITS, max(0, (int(far[-1]) // len(far)).bit_length() - 1))
+
+
+def _width(numbers: Words) -> int:
+    return int(numbers.max()).bit_length() if len(numbers) else 0
+
+
+def _unary(numbers: Words) -> bytes:
+    """Return ascending numbers in unary: each is the number of zeros before its one."""
+    flags = np.zeros(int(numbers[-1]) + len(numbers), np.uint8)
+    flags[numbers.astype(np.int64) + np.arange(len(numbers))] = 1
+    return np.packbits(flags, bitorder="little").tobytes()
 
 
 def _lists(
@@ -125,26 +155,27 @@ def _gaps(numbers: Words) -> Words:
     return gaps
 
 
-def _modes_packed(modes: Bytes) -> bytes:
-    padded = np.zeros((len(modes) + 3) // 4 * 4, np.uint8)
-    padded[: len(modes)] = modes
-    four = padded.reshape(-1, 4)
-    return (four[:, 0] | four[:, 1] << 2 | four[:, 2] << 4 | four[:, 3] << 6).astype(np.uint8).tobytes()
+def _packed(numbers: Words, width: int) -> bytes:
+    """Return the lower bits of numbers, one number behind the other."""
+    bits = numbers[:, None] >> np.arange(width, dtype=np.uint64) & np.uint64(1)
+    return np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
 
 
-def _packed(numbers: Words) -> tuple[int, bytes]:
-    """Return the width in bytes that holds every number, and the numbers."""
-    width = max(1, (int(numbers.max()).bit_length() + 7) // 8) if len(numbers) else 1
-    raw = np.ascontiguousarray(numbers.astype("<u8")).view(np.uint8).reshape(-1, 8)
-    return width, raw[:, :width].tobytes()
+def _bytes_of(count: int, width: int) -> int:
+    bits: int = count * width
+    return (bits + 7) // 8
 
 
 def _unpacked(data: bytes, at: int, count: int, width: int) -> Words:
-    if not 1 <= width <= 8:
-        raise ValueError(f"numbers of {width} bytes")
-    raw = np.zeros((count, 8), np.uint8)
-    raw[:, :width] = np.frombuffer(data, np.uint8, count * width, at).reshape(count, width)
-    return raw.view("<u8").reshape(count)
+    """Return what `_packed` packed; `data` has eight bytes more than it needs."""
+    if width > _MOST_BITS or at + _bytes_of(count, width) + 8 > len(data):
+        raise ValueError(f"{count} numbers of {width} bits at byte {at} are not there")
+    # Each load of eight bytes begins at the byte in which a number begins.
+    loads = np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))
+    first = np.arange(count, dtype=np.uint64) * np.uint64(width)
+    whole = loads[at + (first >> np.uint64(3)).astype(np.int64)] >> (first & np.uint64(7))
+    found: Words = whole & np.uint64((1 << width) - 1)
+    return found
 
 
 def _varints(numbers: Words) -> tuple[bytes, npt.NDArray[np.int64]]:
@@ -180,32 +211,51 @@ class Block:
     """One block, decoded as far as it is asked; ValueError or struct's error for what is none."""
 
     def __init__(self, first: int, data: bytes, total: int) -> None:
-        self._count, width, self._place_width, self._size_width, self._bodies = _HEAD.unpack_from(data)
-        self._data = data
+        self._count, low, self._place_width, self._size_width, self._several, high = _HEAD.unpack_from(data)
+        self._size = len(data)
+        self._data = data + bytes(8)
         self._total = total
-        self._after_modes = _HEAD.size + (self._count + 3) // 4
-        self.keys = _unpacked(data, self._after_modes, self._count, width) + np.uint64(first)
-        self._after_keys = self._after_modes + self._count * width
+        at = _HEAD.size + _bytes_of(self._count, low)
+        ones = np.flatnonzero(np.unpackbits(np.frombuffer(data, np.uint8, high, at), bitorder="little"))
+        if len(ones) != self._count:
+            raise ValueError(f"{len(ones)} keys instead of {self._count}")
+        upper = (ones - np.arange(self._count)).astype(np.uint64) << np.uint64(low)
+        self.keys = (upper | _unpacked(self._data, _HEAD.size, self._count, low)) + np.uint64(first)
+        self._after_keys: int = at + high
 
     # Of most blocks a long list asks only whether they have a key; the rest is decoded when one is found.
 
     @cached_property
+    def _single(self) -> npt.NDArray[np.bool_]:
+        raw = np.frombuffer(self._data, np.uint8, _bytes_of(self._count, 1), self._after_keys)
+        return np.unpackbits(raw, count=self._count, bitorder="little").astype(np.bool_)
+
+    @cached_property
     def _modes(self) -> Bytes:
-        raw = np.frombuffer(self._data, np.uint8, (self._count + 3) // 4, _HEAD.size)
-        four = np.stack([raw >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
-        return four.reshape(-1)[: self._count]
+        at = self._after_keys + _bytes_of(self._count, 1)
+        modes = np.full(self._count, _SINGLE, np.uint8)
+        modes[~self._single] = _unpacked(self._data, at, self._several, _MODE_BITS)
+        return modes
+
+    @property
+    def _after_modes(self) -> int:
+        return self._after_keys + _bytes_of(self._count, 1) + _bytes_of(self._several, _MODE_BITS)
 
     @cached_property
     def _singles(self) -> Words:
-        singles = int(np.count_nonzero(self._modes == _SINGLE))
-        return _unpacked(self._data, self._after_keys, singles, self._place_width)
+        return _unpacked(self._data, self._after_modes, self._count - self._several, self._place_width)
 
     @cached_property
     def _ends(self) -> npt.NDArray[np.int64]:
-        at = self._after_keys + len(self._singles) * self._place_width
-        sizes = _unpacked(self._data, at, self._count - len(self._singles), self._size_width)
-        ends: npt.NDArray[np.int64] = np.append(0, np.cumsum(sizes)).astype(np.int64) + self._bodies
-        if int(ends[-1]) != len(self._data):
+        at = self._after_modes + _bytes_of(self._count - self._several, self._place_width)
+        modes = self._modes[~self._single]
+        stored = modes != _BITMAP
+        sizes = np.full(self._several, (self._total + 7) // 8, np.int64)
+        listed = int(np.count_nonzero(stored))
+        sizes[stored] = _unpacked(self._data, at, listed, self._size_width)
+        first = at + _bytes_of(listed, self._size_width)
+        ends: npt.NDArray[np.int64] = np.append(0, np.cumsum(sizes)).astype(np.int64) + first
+        if int(ends[-1]) != self._size:
             raise ValueError("a block has another size than it says")
         return ends
 
@@ -244,8 +294,9 @@ class Block:
         if not len(others) or not np.all(self._modes[others] == _GAPS):
             lists = [self.places(int(number)) for number in others]
             return others, [len(each) for each in lists], np.concatenate([_NONE, *lists])
-        data = self._data[self._bodies :]
-        done = np.append(0, np.cumsum(np.frombuffer(data, np.uint8) < 128))[self._ends - self._bodies]
+        bodies = int(self._ends[0])
+        data = self._data[bodies : self._size]
+        done = np.append(0, np.cumsum(np.frombuffer(data, np.uint8) < 128))[self._ends - bodies]
         gaps, firsts, counts = _numbers(data), done[:-1], np.diff(done)
         sums = np.cumsum(gaps, dtype=np.uint64)
         before = np.append(np.uint64(0), sums)[firsts]

@@ -23,7 +23,7 @@ from pyroaring import BitMap
 from lockgate.errors import CorruptFileError
 from lockgate.pushdown.index.postings import Block, Words, encode, found_in
 
-MAGIC = b"LGINDEX1"
+MAGIC = b"LGINDEX2"
 _FOOTER = struct.Struct("<QII8s")
 _PART_HEAD = struct.Struct("<IIII")  # blocks, bytes of the sets: covered files, places of nulls, of values
 _ENTRY = 24
