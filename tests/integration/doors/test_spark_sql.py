@@ -138,3 +138,17 @@ def test_a_python_that_cannot_answer(tmp_path: Path, confs: dict[str, str], expe
     assert done.returncode != 0
     for each in expected:
         assert each in done.stderr, done.stderr[-3000:]
+
+
+def test_a_python_that_takes_too_long(tmp_path: Path) -> None:
+    """The statement fails at its deadline, and the process that did not answer is gone."""
+    slow = tmp_path / "slow-python"
+    slow.write_text("#!/bin/sh\necho loading for ever >&2\nexec sleep 600\n")
+    slow.chmod(0o755)
+    confs = {"spark.lockgate.python": str(slow), "spark.lockgate.python.timeout": "2s"}
+    done = spark_sql(tmp_path, "SHOW NAMESPACES IN lake", **confs)
+    assert done.returncode != 0
+    assert "did not answer within 2 s (spark.lockgate.python.timeout)" in done.stderr, done.stderr[-3000:]
+    assert "loading for ever" in done.stderr, "the message has what the process printed"
+    _gone, alive = psutil.wait_procs(left_of(tmp_path), timeout=30)
+    assert not alive
