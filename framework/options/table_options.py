@@ -10,7 +10,13 @@ from datetime import timedelta
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options import changelog_options, clustering_options, schema_options, tag_options
+from lockgate.framework.options import (
+    changelog_options,
+    clustering_options,
+    index_options,
+    schema_options,
+    tag_options,
+)
 from lockgate.framework.options.carried_options import ORC_KEYS, is_carried, is_of_column
 from lockgate.framework.options.option import (
     Option,
@@ -321,7 +327,7 @@ NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket o
 
 KNOWN: dict[str, Option[Any]] = {
     option.key: option
-    for module in (changelog_options, clustering_options, schema_options, tag_options)
+    for module in (changelog_options, clustering_options, index_options, schema_options, tag_options)
     for option in (*vars(module).values(), *globals().values(), *IGNORE_DELETES)
     if isinstance(option, Option)
 }

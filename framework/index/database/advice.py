@@ -10,9 +10,10 @@ import numpy as np
 
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.access import Action
-from lockgate.framework.index.database.collector import MOST_DISTINCT, SegmentCollector, part_name
+from lockgate.framework.index.database.collector import SegmentCollector, part_name
 from lockgate.framework.index.database.maintenance import collected
 from lockgate.framework.index.database.participant import named_segment
+from lockgate.framework.options import index_options
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.grants import grant
@@ -25,7 +26,7 @@ from lockgate.pushdown.index.merge_segments import LEAST_PLACES, MOST_DENSITY, m
 from lockgate.pushdown.index.segment import Segment, segment_of
 
 _FILES = 8
-_TOO_DISTINCT = "most values come once"
+_TOO_DISTINCT = "too many values come once"
 _EVERYWHERE = "most blocks have most values"
 _PAYS = "few blocks have a value"
 
@@ -73,7 +74,8 @@ class IndexAdvice(Procedure):
         read = sum(entry.file.file_size for entry in sample)
         scale = sum(entry.file.file_size for entry in live) / read
         there = {part_name(each) for each in indexed_fields(table.schema)}
-        found = [_Estimate.of(each, segment, read) for each in candidates]
+        most = table.options.get_option(index_options.AUTO_SHARE)
+        found = [_Estimate.of(each, segment, read, most) for each in candidates]
         found.sort(key=lambda each: (not each.is_advised, each.size))
         return [each.row(is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
 
@@ -122,14 +124,14 @@ class _Estimate:
     reason: str
 
     @classmethod
-    def of(cls, indexed: IndexedField, segment: Segment, read: int) -> _Estimate:
+    def of(cls, indexed: IndexedField, segment: Segment, read: int, most_distinct: float) -> _Estimate:
         part = segment.parts[part_name(indexed)]
         content, places = part.content(), segment.files.places
         keys = len(np.unique(content.keys))
         distinct = len(content.keys) / max(1, int(segment.files.rows.sum()))
         pruned = 1 - len(content.keys) / (keys * places) if keys else 0.0
         reason = _PAYS
-        if distinct > MOST_DISTINCT:
+        if distinct > most_distinct:
             reason = _TOO_DISTINCT
         elif not keys or (places >= LEAST_PLACES and pruned < 1 - MOST_DENSITY):
             reason = _EVERYWHERE

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from lockgate.framework.options import table_options
+from lockgate.framework.options import index_options, table_options
 from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
@@ -19,8 +19,6 @@ from lockgate.pushdown.index.postings import distinct, sorted_pairs
 from lockgate.pushdown.index.segment import Files, PartContent, PartName, write_segment
 
 NAME = "segment"
-# A column that is not named is left out where more of its values differ.
-MOST_DISTINCT = 0.5
 Words = npt.NDArray[np.uint64]
 
 
@@ -38,6 +36,7 @@ class SegmentCollector:
     def __init__(self, table: TableHandle, indexed: Sequence[IndexedField] | None = None) -> None:
         self.indexed = indexed_fields(table.schema) if indexed is None else list(indexed)
         self._block_rows = table.options.get_option(table_options.INDEX_BLOCK_ROWS)
+        self._most_distinct = table.options.get_option(index_options.AUTO_SHARE)
 
     @property
     def columns(self) -> Sequence[str]:
@@ -46,16 +45,20 @@ class SegmentCollector:
 
     def begin(self) -> SegmentCollection:
         """Begin a file."""
-        return SegmentCollection(self.indexed, self._block_rows)
+        return SegmentCollection(self.indexed, self._block_rows, self._most_distinct)
 
 
 class SegmentCollection:
-    """The keys of one file, each once for each block of rows."""
+    """The keys of one file, each once for each block of rows.
 
-    def __init__(self, indexed: Sequence[IndexedField], block_rows: int) -> None:
+    A column that is not named is left out if it has more keys than `most_distinct` for each row.
+    """
+
+    def __init__(self, indexed: Sequence[IndexedField], block_rows: int, most_distinct: float) -> None:
         kinds = plugins().index_kinds()
         self._columns = [_Column(each, kinds[each.kind]) for each in indexed]
         self._block_rows = block_rows
+        self._most_distinct = most_distinct
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
@@ -77,7 +80,7 @@ class SegmentCollection:
         return write_segment(files, kept)
 
     def _pays(self, part: PartContent) -> bool:
-        return not part.chosen or len(part.keys) <= MOST_DISTINCT * self._rows
+        return not part.chosen or len(part.keys) <= self._most_distinct * self._rows
 
 
 class _Column:

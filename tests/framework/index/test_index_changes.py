@@ -13,7 +13,8 @@ from indexed_table import HOSTS, OPTIONS, call, check, fill, kept, make, rows, s
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
 from lockgate.framework.index.database.segments import opened
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
+from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn, RemoveOption, SetOption
+from lockgate.framework.types import parse_type
 from lockgate.procedures import ProcedureContext
 from lockgate.procedures import call as call_procedure
 from lockgate.pushdown import Predicate, all_of, any_of, col
@@ -142,8 +143,17 @@ LEAVES = st.sampled_from(sorted(VALUES)).flatmap(
         st.sampled_from([col(name).is_null(), col(name).is_not_null()]),
     )
 )
+TEXTS = st.sampled_from(["host", "st-", "HOST-1", "a", "ost-2", "", "zz", "host 3", "h_st", "h%t-0"])
+PATTERNS = st.one_of(
+    TEXTS.map(lambda text: col("host").contains(text)),
+    TEXTS.map(lambda text: col("host").starts_with(text)),
+    TEXTS.map(lambda text: col("host").like(f"%{text}%")),
+    TEXTS.map(lambda text: col("host").ilike(f"{text}%")),
+    TEXTS.map(lambda text: col("host").rlike(f"(?i){text}|ost-[45]$")),
+    TEXTS.map(lambda text: col("host").match(text)),
+)
 PREDICATES = st.recursive(
-    LEAVES,
+    st.one_of(LEAVES, PATTERNS),
     lambda inner: st.one_of(
         st.lists(inner, min_size=1, max_size=3).map(lambda each: all_of(*each)),
         st.lists(inner, min_size=1, max_size=3).map(lambda each: any_of(*each)),
@@ -153,7 +163,7 @@ PREDICATES = st.recursive(
 )
 STEPS = (
     *("append", "overwrite", "merge", "build", "foreign", "rollback", "drop"),
-    *("compact", "delete", "branch", "restore"),
+    *("compact", "delete", "branch", "restore", "order", "again", "merge schema"),
 )
 
 
@@ -177,6 +187,18 @@ def step(catalog: Catalog, table: Table, name: str, number: int, rng: random.Ran
         call(DropIndex(), catalog, columns=rng.choice([None, ["size"]]))
     elif name == "compact":
         compact(catalog)
+    elif name == "order":
+        order = {"order_strategy": "zorder", "order_by": "host,size"}
+        keyed = {} if table.schema.has_primary_key else order
+        call_procedure(ProcedureContext(catalog), "compact", "db.t", **keyed)
+    elif name == "again":
+        # A new column of the old one's name: its values, and what indexes know of them, are not those of old.
+        path = ("size",)
+        return catalog.alter_table("db.t", [DropColumn(path), AddColumn(path, parse_type("DOUBLE"))])
+    elif name == "merge schema":
+        wanted = {"columns": "size DOUBLE, extra BIGINT", "on_type_change": "history"}
+        call_procedure(ProcedureContext(catalog), "merge_schema", "db.t", **wanted)
+        return catalog.load_table("db.t")
     elif name == "delete":
         table.delete(col("host") == rng.choice(HOSTS))
     elif name == "branch":
@@ -219,6 +241,8 @@ def test_indexed_is_full_scan_then_filter(steps: list[str], predicates: list[Pre
             **OPTIONS,
             "index.block-rows": "8",
             "index.merge-at": "3",
+            "index.ngrams.columns": "host",
+            "index.words.columns": "host",
             **({"bucket": "1"} if keyed else {"deletion-vectors.enabled": "true"}),
         }
         table = make(catalog, options, partition_keys=["day"], **keyed)

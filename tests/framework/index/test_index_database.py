@@ -18,7 +18,8 @@ from lockgate.framework.index.database.advice import IndexAdvice
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
 from lockgate.framework.index.database.segments import opened
 from lockgate.framework.keys import create_key_file
-from lockgate.framework.store import Catalog
+from lockgate.framework.options.index_options import AUTO_SHARE
+from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
     DropColumn,
@@ -302,6 +303,25 @@ def advice(catalog: Catalog, **arguments: Any) -> dict[tuple[str, str], tuple[An
     return {(kind, column): (*row,) for kind, column, *row in found}
 
 
+@pytest.mark.parametrize(("share", "left"), [("0.5", {"host", "id"}), ("0.05", {"host"}), ("0.001", set())])
+def test_auto_takes_columns_up_to_a_share_of_distinct_values(
+    catalog: Catalog, share: str, left: set[str]
+) -> None:
+    options = {"index.values.columns": "auto", "index.auto.max-distinct-share": share}
+    table = make(catalog, options)
+    many = rows(0, 300)
+    table.append(many.set_column(0, "id", pa.array([n // 3 for n in range(300)], pa.int64())))
+    (entry,) = segments(table)
+    segment = opened(table, entry)
+    assert segment is not None
+    names = {each.id: each.name for each in table.schema.fields}
+    assert {names[part.field] for part in segment.parts} - {"day"} == left
+    with pytest.raises(OptionError, match=r"index\.auto\.max-distinct-share"):
+        catalog.create_table(
+            "db.bad", Schema.from_arrow(many.schema, options={**options, AUTO_SHARE.key: "2"})
+        )
+
+
 def test_advice_is_what_an_index_then_costs_and_leaves_out(catalog: Catalog) -> None:
     table = make(catalog, {"index.values.columns": "size"})
     fill(table, 10)
@@ -317,7 +337,7 @@ def test_advice_is_what_an_index_then_costs_and_leaves_out(catalog: Catalog) -> 
     assert share == pytest.approx(expected / data, rel=0.01)
     assert found["values", "size"][0]
     assert found["values", "size"][-2:] == (False, "most blocks have most values")
-    assert found["values", "id"][-2:] == (False, "most values come once")
+    assert found["values", "id"][-2:] == (False, "too many values come once")
     table = catalog.alter_table("db.t", [SetOption("index.values.columns", "host")])
     call(BuildIndex(), catalog)
     call(DropIndex(), catalog, columns=["size"])
