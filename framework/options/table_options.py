@@ -317,12 +317,6 @@ FILE_INDEX_THRESHOLD = Option(
 FILE_INDEX_READ = Option("file-index.read.enabled", parse_bool, True, "skip files and rows by file indexes")
 INDEX_READ = Option("index.read.enabled", parse_bool, True, "skip files and rows by the index database")
 INDEX_WRITE = Option("index.write.enabled", parse_bool, True, "index new files while they are written")
-INDEX_BLOCK_ROWS = Option(
-    "index.block-rows", at_least(1), 250_000, "rows of a file that form one block of the index database"
-)
-INDEX_MERGE_AT = Option(
-    "index.merge-at", at_least(2), 30, "number of small segments at which the next commit merges them"
-)
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {

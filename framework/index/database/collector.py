@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from lockgate.framework.options import index_options, table_options
+from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
@@ -35,7 +35,7 @@ class SegmentCollector:
 
     def __init__(self, table: TableHandle, indexed: Sequence[IndexedField] | None = None) -> None:
         self.indexed = indexed_fields(table.schema) if indexed is None else list(indexed)
-        self._block_rows = table.options.get_option(table_options.INDEX_BLOCK_ROWS)
+        self._block_rows = table.options.get_option(index_options.BLOCK_ROWS)
         self._most_distinct = table.options.get_option(index_options.AUTO_SHARE)
 
     @property

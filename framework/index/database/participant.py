@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.index.database.collector import NAME
 from lockgate.framework.index.database.segments import KIND, entries_of, is_sound, opened
-from lockgate.framework.options import table_options
+from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.framework.store.handle import TableHandle
@@ -112,7 +112,7 @@ def with_merged(table: TableHandle, new: Sequence[Segment], added: IndexFileChan
     snapshot = table.latest_snapshot()
     entries = entries_of(table, snapshot)
     chosen = [entry for entry in entries if entry.file_size < SMALL]
-    if len(chosen) < table.options.get_option(table_options.INDEX_MERGE_AT):
+    if len(chosen) < table.options.get_option(index_options.MERGE_AT):
         chosen = _with_secrets(table, entries)
     opening = ((entry, opened(table, entry)) for entry in chosen)
     found = [(entry, each) for entry, each in opening if each is not None and is_sound(each)]
