@@ -147,13 +147,13 @@ class TableStream:
             units = self._units(number, scans_state=scans_state)
             ends_here = (end.snapshot_id, end.scans_state) == (number, scans_state)
             stop = end.index if ends_here else len(units.units)
-            whole = index == 0 and not ends_here
+            first = index == 0  # what no unit shows counts once, with the first of a snapshot
             yield Units(
                 units.snapshot,
                 units.units[index:stop],
                 units.of_states,
-                units.removed if whole else 0,
-                units.overwrites if whole else 0,
+                units.removed if first else 0,
+                units.overwrites if first else 0,
             )
             if ends_here:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lockgate.errors import BridgeError, SnapshotNotFoundError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.streams.stream import Batch, TableStream
     from lockgate.framework.store.table import Table
 
+# Letters that no name of a consumer has.
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 # A start may expire between its choice and the note that keeps it.
 _TRIES = 10
 
@@ -146,7 +149,7 @@ def _query(request: StreamRequest) -> str:
     query = request["properties"]["query_id"]
     if query is None:
         raise BridgeError("a stream was asked for outside a streaming query")
-    return f"{query}-{request['source']}"
+    return f"{query}-{_NO_NAME.sub('_', request['source'])}"
 
 
 def _keep(

@@ -317,6 +317,21 @@ def test_an_earlier_commit_is_read_as_it_was_when_a_producer_is_set_later(
     assert sorted(found) == [["+I", 1, "a"], ["+U", 1, "b"], ["-U", 1, "a"]]
 
 
+def test_rows_that_an_overwrite_removed_are_counted_once_however_batches_are_cut(
+    make_table: MakeTable,
+) -> None:
+    table = make_table(partition_keys=("v",))
+    table.append(make_rows(1, 2, 3))
+    table.overwrite(pa.concat_tables([make_rows(4), make_rows(5, v="b")]))
+    options = {**DOTS, "maxFilesPerTrigger": "1", "streaming-read-overwrite": "true"}
+    stream = of(table, options, kinds=False)
+    position, counts = stream.start(), []
+    while (end := stream.end_of_batch(position)) != position:
+        counts.append(stream.batch(position, end).left_out)
+        position = end
+    assert counts == [0, 1, 0]
+
+
 # --- positions ---
 
 
