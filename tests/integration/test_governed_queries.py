@@ -164,3 +164,20 @@ def test_the_first_query_after_a_plugin_came_is_decided(
     world: World = request.getfixturevalue("world")
     with pytest.raises(AnalysisException, match="user 'ann'"):
         world.session("ann").sql(f"SELECT * FROM parquet.`{path}`").collect()
+
+
+def test_records_of_refused_statements_have_their_text(limited: World, people: str) -> None:
+    """For those who write them: an audit log masks the literals."""
+    query = f"SELECT id FROM {people} WHERE salary > 90000"
+    other = f"SELECT id FROM {people} WHERE salary > 1 OR name = '{'x' * 20_000}'"
+    limited.records.clear()
+    for text in (query, other):
+        with pytest.raises(AnalysisException):
+            limited.sql(text)
+    texts = [each.statement for each in limited.records if not each.allowed]
+    assert texts[0] == query
+    assert texts[-1] == other[:8_000]
+    limited.records.clear()
+    with pytest.raises(AnalysisException):
+        limited.session("ann").table(people).where("salary > 90000").count()
+    assert {each.statement for each in limited.records} == {None}

@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target, combined_sql
+from lockgate.framework.access import (
+    AccessRequest,
+    Action,
+    SqlDecision,
+    Target,
+    answering_statement,
+    combined_sql,
+)
 from lockgate.framework.plugins import Denied, plugins, publish
 from lockgate.framework.spark.foreign_relations import refusal_of_path, targets_of
 from lockgate.framework.spark.grants import Grant, ScanRights
@@ -43,11 +50,12 @@ _WORD = re.compile(r"\w+")
 
 def decide(context: Context, request: DecideRequest) -> DecideAnswer:
     """Say of each relation what the one who asks sees of it; AccessDeniedError for what may not be done."""
-    return {
-        "free_settings": check_settings(context, request["settings"]),
-        "free": check_nodes(context, request["nodes"]),
-        "relations": [_answer(context, each) for each in request["relations"]],
-    }
+    with answering_statement(request["statement"]):
+        return {
+            "free_settings": check_settings(context, request["settings"]),
+            "free": check_nodes(context, request["nodes"]),
+            "relations": [_answer(context, each) for each in request["relations"]],
+        }
 
 
 def refuse(context: Context, request: RefuseRequest) -> bool:
@@ -58,7 +66,8 @@ def refuse(context: Context, request: RefuseRequest) -> bool:
     for used in request["used"]:
         relation, columns = used["relation"], sorted(used["columns"])
         target = target_of(context, relation)
-        found = _decided(context, relation, records=True)
+        with answering_statement(request["statement"]):
+            found = _decided(context, relation, records=True)
         lacks = _lacks(target, used, found)
         if lacks:
             names.append(f"{target} (columns {', '.join(columns)})" if columns else str(target))

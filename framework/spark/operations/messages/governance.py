@@ -90,11 +90,13 @@ class DecideRequest(TypedDict):
     """The relations that a statement reads, and the nodes of its plan that are not known to be free.
 
     `settings` are those that its session has changed since the application started, without values.
+    `statement` is the beginning of its text, for records, null if it has none.
     """
 
     relations: list[RelationJson]
     nodes: list[NodeJson]
     settings: list[str]
+    statement: str | None
 
 
 class RelationAnswer(TypedDict):
@@ -135,9 +137,10 @@ class UsedColumns(TypedDict):
 
 
 class RefuseRequest(TypedDict):
-    """Everything that a statement lacks."""
+    """Everything that a statement lacks, and the beginning of its text."""
 
     used: list[UsedColumns]
+    statement: str | None
 
 
 class PolicyRequest(TypedDict):

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Users;
+import io.lockgate.spark.parts.StatementText;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -57,7 +58,7 @@ public final class Govern extends Rule<LogicalPlan> {
     if (question.isEmpty()) {
       return plan;
     }
-    Map<LogicalPlan, JsonNode> decided = question.ask();
+    Map<LogicalPlan, JsonNode> decided = question.ask(plan);
     Guard guard = new Guard(session, user);
     LogicalPlan seen =
         new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
@@ -122,12 +123,13 @@ public final class Govern extends Rule<LogicalPlan> {
       return order.isEmpty() && nodes.isEmpty() && settings.isEmpty();
     }
 
-    Map<LogicalPlan, JsonNode> ask() {
+    Map<LogicalPlan, JsonNode> ask(LogicalPlan statement) {
       ObjectNode request = Bridge.object();
       ArrayNode relations = request.putArray("relations");
       order.forEach(each -> relations.add(described.get(each)));
       request.set("nodes", nodes);
       settings.forEach(request.putArray("settings")::add);
+      request.put("statement", StatementText.start(statement, LastCheck.LONGEST_TEXT));
       JsonNode answer = Bridge.ask("governance.decide", request);
       answer.get("free").forEach(name -> FREE.add(name.asText()));
       answer.get("free_settings").forEach(name -> FREE_SETTINGS.add(name.asText()));

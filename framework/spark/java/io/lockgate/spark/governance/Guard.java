@@ -52,7 +52,7 @@ final class Guard {
   Barrier over(
       LogicalPlan relation, List<Attribute> columns, ObjectNode described, JsonNode decided) {
     if (relation.isStreaming()) {
-      LastCheck.refuse(Map.of(described, Set.of()), true);
+      LastCheck.refuse(Map.of(described, Set.of()), true, null);
     }
     LogicalPlan raw = granted(((MultiInstanceRelation) relation).newInstance(), decided);
     boolean refused = decided.get("refused").asBoolean();

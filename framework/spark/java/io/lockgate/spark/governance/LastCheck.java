@@ -3,6 +3,7 @@ package io.lockgate.spark.governance;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.parts.StatementText;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -36,6 +37,9 @@ public final class LastCheck extends SparkStrategy {
 
   /** The same check before scans are planned; keeps nothing, so that all sessions share it. */
   public static final Rule<LogicalPlan> EARLY = new Early();
+
+  /** As much of a statement as records may need; a text can have megabytes. */
+  static final int LONGEST_TEXT = 8_000;
 
   private LastCheck() {}
 
@@ -78,12 +82,12 @@ public final class LastCheck extends SparkStrategy {
     Map<ObjectNode, Set<String>> used = new LinkedHashMap<>();
     collect(plan, null, used);
     if (!used.isEmpty()) {
-      refuse(used, false);
+      refuse(used, false, StatementText.start(plan, LONGEST_TEXT));
     }
   }
 
   /** Ends a statement that uses columns that are denied, or {@code whole} relations. */
-  static void refuse(Map<ObjectNode, Set<String>> used, boolean whole) {
+  static void refuse(Map<ObjectNode, Set<String>> used, boolean whole, String statement) {
     ObjectNode request = Bridge.object();
     ArrayNode every = request.putArray("used");
     used.forEach(
@@ -93,6 +97,7 @@ public final class LastCheck extends SparkStrategy {
           each.put("whole", whole);
           columns.forEach(each.putArray("columns")::add);
         });
+    request.put("statement", statement);
     Bridge.ask("governance.refuse", request);
     throw Bridge.failure("Policies changed while the statement was planned: run it again");
   }

@@ -1,0 +1,53 @@
+package io.lockgate.spark.parts;
+
+import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The text of a statement, as the nodes of its plan know it. */
+public final class StatementText {
+  private static final int LEVELS = 3;
+
+  private StatementText() {}
+
+  /**
+   * Returns the statement as somebody wrote it, or null for one of DataFrames.
+   *
+   * <p>Some nodes that the parser makes do not know the text, but those below them do. A command
+   * that was analysed keeps those inside of it.
+   */
+  public static String of(TreeNode<?> plan) {
+    return find(plan, LEVELS);
+  }
+
+  /** Returns at most the first {@code longest} characters of a statement. */
+  public static String start(TreeNode<?> plan, int longest) {
+    String found = of(plan);
+    return found == null || found.length() <= longest ? found : found.substring(0, longest);
+  }
+
+  /** Text of a view or of a function is not that of the statement that reads it. */
+  private static boolean isOfStatement(Origin origin) {
+    return origin.objectType().isEmpty() || origin.objectType().get().equals("EXECUTE IMMEDIATE");
+  }
+
+  private static String find(TreeNode<?> plan, int levels) {
+    Origin origin = plan.origin();
+    if (origin.sqlText().isDefined() && isOfStatement(origin)) {
+      return origin.sqlText().get();
+    }
+    String found = levels == 0 ? null : find(plan.children(), levels - 1);
+    return found != null || levels == 0 ? found : find(plan.innerChildren(), levels - 1);
+  }
+
+  private static String find(Seq<?> nodes, int levels) {
+    for (Object node : CollectionConverters.asJava(nodes)) {
+      String found = node instanceof TreeNode<?> plan ? find(plan, levels) : null;
+      if (found != null) {
+        return found;
+      }
+    }
+    return null;
+  }
+}
