@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import NotFoundError
+from lockgate.errors import InputError, NotFoundError
 from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.column_ids import ids_of
 from lockgate.framework.lineage.messages import DatasetJson, RecordRequest, StatementJson
@@ -304,7 +304,10 @@ def _declared(context: BridgeContext, text: str) -> NamedDataset:
     """Return what a program named: a table of a catalog of this session, or a path."""
     if "/" in text:
         return NamedDataset("file", (text,), "", "", None, None)
-    parts, _ = split_name(text)
+    try:
+        parts, _ = split_name(text)
+    except InputError:  # metadata of a file may hold any text
+        return NamedDataset("file", (text,), "", "", None, None)
     catalog, rest = _catalog_of(context.spark, context, parts[0]), tuple(parts[1:])
     if catalog is None or len(rest) != 2:
         return NamedDataset("table", rest or tuple(parts), parts[0], "", None, None)

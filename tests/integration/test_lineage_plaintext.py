@@ -223,6 +223,22 @@ def test_declared_columns(lake: Lake, copy: str, table: Callable[[str], str], or
         upper.writeTo(target).append()
 
 
+@pytest.mark.parametrize(
+    "text", ["no JSON", "{}", "7", '[["lake"]]', '[["lake..x", ["a"]], ["/f", ["b"]]]', 7]
+)
+def test_metadata_that_declare_nothing_readable(
+    lake: Lake, table: Callable[[str], str], text: str | int
+) -> None:
+    """Files carry metadata of those who made them: such a file is written on like any other."""
+    target, before = table("hostile"), lake.lineage_status()["last_problem"]
+    rows = lake.spark.createDataFrame([("777",)], "open STRING")
+    rows = rows.withMetadata("open", {"lockgate.lineage": text})
+    with choice(lake, "refuse"), silent():
+        rows.writeTo(target).create()
+    assert lake.table(target).count() == 1
+    assert lake.lineage_status()["last_problem"] == before
+
+
 def test_declared_columns_of_a_stream(
     lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path
 ) -> None:

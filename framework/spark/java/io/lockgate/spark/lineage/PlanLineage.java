@@ -1,9 +1,6 @@
 package io.lockgate.spark.lineage;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -380,19 +377,9 @@ public final class PlanLineage {
     if (!metadata.contains(DECLARED)) {
       return null;
     }
-    Dependencies out = new Dependencies();
-    try {
-      for (JsonNode each : Bridge.JSON.readTree(metadata.getString(DECLARED))) {
-        int dataset = sources.dataset(Datasets.named(each.get(0).asText()));
-        int column = sources.column(dataset, Sources.text(each.get(1)));
-        out.add(column, Dependencies.IDENTITY);
-        if (metadata.contains(ENCRYPTED)) {
-          sources.markEncrypted(column);
-        }
-      }
-    } catch (JsonProcessingException | NullPointerException e) {
+    Dependencies out = sources.declared(metadata);
+    if (out == null) {
       opaque.add(DECLARED); // it says nothing that can be read
-      return null;
     }
     return out;
   }

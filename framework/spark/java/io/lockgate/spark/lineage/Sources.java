@@ -1,8 +1,10 @@
 package io.lockgate.spark.lineage;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -14,6 +16,7 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.types.Metadata;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The datasets that a statement reads, and their columns, by numbers. */
@@ -89,8 +92,52 @@ public final class Sources {
     return found;
   }
 
-  void markEncrypted(int column) {
-    encrypted.add(column);
+  /** The columns that metadata declare; null if nothing can be read there. */
+  Dependencies declared(Metadata metadata) {
+    List<Declared> found = declarations(metadata);
+    if (found == null) {
+      return null;
+    }
+    Dependencies out = new Dependencies();
+    for (Declared each : found) {
+      int column = column(dataset(each.dataset), each.column);
+      out.add(column, Dependencies.IDENTITY);
+      if (metadata.contains(PlanLineage.ENCRYPTED)) {
+        encrypted.add(column);
+      }
+    }
+    return out;
+  }
+
+  /**
+   * Declarations in metadata; null if they cannot be read: files carry metadata of those who made
+   * them.
+   */
+  public static List<Declared> declarations(Metadata metadata) {
+    try {
+      return parsed(metadata.getString(PlanLineage.DECLARED));
+    } catch (ClassCastException noText) {
+      return null;
+    }
+  }
+
+  /** Declarations in a text, a list of datasets and paths of columns; null for any other text. */
+  public static List<Declared> parsed(String text) {
+    List<Declared> found = new ArrayList<>();
+    try {
+      JsonNode all = Bridge.JSON.readTree(text);
+      for (JsonNode each : all) {
+        boolean isPair = all.isArray() && each.isArray() && each.size() == 2;
+        if (!isPair || !each.get(0).isTextual() || each.get(1).isEmpty()) {
+          return null;
+        }
+        JsonNode path = each.get(1);
+        found.add(new Declared(Datasets.named(each.get(0).asText()), text(path)));
+      }
+    } catch (JsonProcessingException e) {
+      return null;
+    }
+    return found;
   }
 
   int dataset(ObjectNode dataset) {

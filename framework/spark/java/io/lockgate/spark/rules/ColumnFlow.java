@@ -332,7 +332,7 @@ final class ColumnFlow {
     if (of.has(MARK)) {
       found.add(parsed(of.get(MARK).asText(), MARK));
     } else if (of.has(PlanLineage.DECLARED)) {
-      declared(of.get(PlanLineage.DECLARED).asText(), found);
+      declared(Sources.parsed(of.get(PlanLineage.DECLARED).asText()), found);
     }
   }
 
@@ -340,7 +340,7 @@ final class ColumnFlow {
     if (metadata.contains(MARK)) {
       found.add(parsed(metadata.getString(MARK), MARK));
     } else if (metadata.contains(PlanLineage.DECLARED)) {
-      declared(metadata.getString(PlanLineage.DECLARED), found);
+      declared(Sources.declarations(metadata), found);
     }
   }
 
@@ -357,14 +357,9 @@ final class ColumnFlow {
   }
 
   /** Adds what programs, or lookup joins, say of a column: a list of tables and columns. */
-  private static void declared(String text, Set<JsonNode> found) {
-    try {
-      for (JsonNode each : Bridge.JSON.readTree(text)) {
-        ObjectNode dataset = Datasets.named(each.path(0).asText());
-        found.add(new POJONode(new Origin(dataset, Sources.text(each.path(1)))));
-      }
-    } catch (JsonProcessingException e) {
-      return; // its lineage is opaque, and recorded so
+  private static void declared(List<Sources.Declared> read, Set<JsonNode> found) {
+    if (read != null) { // else its lineage is opaque, and recorded so
+      read.forEach(each -> found.add(new POJONode(new Origin(each.dataset(), each.column()))));
     }
   }
 }
