@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
-from harness import emit, interleaved, note, ratio
+from harness import emit, interleaved, note
 
 from governed.world import LIMITED, OPEN, Limits, World
 from lockgate import Lake
@@ -52,11 +51,11 @@ def plans(lake: Lake, world: World, rounds: int) -> None:
         "limited": _planning(world.sessions[LIMITED], text),
     }
     times = world.times(functions, rounds, warm_up=WARM_UP)
-    each = {name: [1000 * one / OF_A_ROUND for one in spent] for name, spent in times.items()}
-    baseline = f"without policies: {median(each['off']):.1f} ms"
+    # Of the quickest rounds: the work of others on the machine only adds.
+    each = {name: 1000 * min(spent) / OF_A_ROUND for name, spent in times.items()}
+    baseline = f"without policies: {each['off']:.1f} ms"
     for name, metric in (("limited", "governed_statement_ms"), ("open", "governed_open_statement_ms")):
-        more = median(one - other for one, other in zip(each[name], each["off"], strict=True))
-        emit(BENCH, metric, more, "ms", baseline)
+        emit(BENCH, metric, each[name] - each["off"], "ms", baseline)
 
 
 def without_policies(lake: Lake, folder: Path, rounds: int) -> None:
@@ -70,8 +69,9 @@ def without_policies(lake: Lake, folder: Path, rounds: int) -> None:
             session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(f"{name}_files")
         functions[kind] = _planning(session, QUERY.format(people="people_files", orders="orders_files"))
     times = interleaved(functions, rounds, warm_up=WARM_UP)
-    baseline = f"a session without Lockgate: {1000 * median(times['plain']) / OF_A_ROUND:.1f} ms a plan"
-    emit(BENCH, "ungoverned_ratio", ratio(times["lockgate"], times["plain"]), "ratio", baseline)
+    plain_seconds = min(times["plain"])
+    baseline = f"a session without Lockgate: {1000 * plain_seconds / OF_A_ROUND:.1f} ms a plan"
+    emit(BENCH, "ungoverned_ratio", min(times["lockgate"]) / plain_seconds, "ratio", baseline)
 
 
 def _planning(session: SparkSession, text: str) -> Callable[[], None]:

@@ -47,7 +47,8 @@ def tpch(lake: Lake, world: World, folder: Path, scale: float, rounds: int) -> N
     totals: dict[str, float] = {}
     for number in QUERIES:
         for name, seconds in _times(lake, world, number, names, views, scale, rounds).items():
-            totals[name] = totals.get(name, 0.0) + median(seconds)
+            # Of the quickest rounds: the work of others on the machine only adds.
+            totals[name] = totals.get(name, 0.0) + min(seconds)
     for name, metric, other in (
         ("limited", "governed_overhead_ratio", "by hand"),
         ("open", "governed_open_overhead_ratio", "off"),
