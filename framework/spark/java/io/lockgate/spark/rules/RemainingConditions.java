@@ -173,6 +173,6 @@ final class RemainingConditions extends Rule<LogicalPlan> {
   }
 
   private static boolean isUnknown(ObjectNode node) {
-    return node.path("op").asText().equals(UNKNOWN);
+    return node.has("op") && node.get("op").asText().equals(UNKNOWN); // a literal has none
   }
 }
