@@ -120,8 +120,7 @@ final class PythonChild {
   private PythonChild(SparkContext context) {
     SparkConf conf = context.getConf();
     python = pythonOf(conf);
-    gateway = new Py4JServer(conf);
-    gateway.start();
+    gateway = startedGateway(conf);
     try {
       process = builder().start();
     } catch (IOException e) {
@@ -166,6 +165,22 @@ final class PythonChild {
     Thread thread = new Thread(work, name);
     thread.setDaemon(true);
     thread.start();
+  }
+
+  /**
+   * Makes and starts the gateway in a daemon thread, so that its own threads are daemons too.
+   * Otherwise they would keep the JVM, which keeps the child, when an application's main method has
+   * ended.
+   */
+  private static Py4JServer startedGateway(SparkConf conf) {
+    return CompletableFuture.supplyAsync(
+            () -> {
+              Py4JServer made = new Py4JServer(conf); // listens from here on
+              made.start();
+              return made;
+            },
+            work -> thread("lockgate-python-gateway", work))
+        .join();
   }
 
   /** Passes on what the child prints, and keeps the end of it for the message of a failure. */
