@@ -146,10 +146,10 @@ class ProcedureResult:
         return len(self.rows)
 
     def __str__(self) -> str:
-        """Return the rows as a text table."""
+        """Return the rows as a text table, NULL for a missing value."""
         cells = [
             self.columns,
-            *(tuple("" if cell is None else str(cell) for cell in row) for row in self.rows),
+            *(tuple("NULL" if cell is None else str(cell) for cell in row) for row in self.rows),
         ]
         widths = [max(len(line[index]) for line in cells) for index in range(len(self.columns))]
         lines = [

@@ -136,9 +136,10 @@ def test_help_shows_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["call", "compact", "--help"])
     assert ended.value.code == 0
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "--compact-strategy" in printed
-    assert "(default: full)" in printed
+    assert "(default: 'full', or 'minor'" in printed
+    assert "(default: False)" in printed
     assert "--warehouse" in printed
 
 
