@@ -71,7 +71,8 @@ class KeyScopes:
 
         It is the same one for one provider, principal and decision every time. Executors name it in their
         questions, which no session asks: it says for whom, which keys are `withheld` from that plan, and by
-        which `rights` it reads. The oldest of many handles are forgotten: their plans get no more keys.
+        which `rights` it reads. Of many handles, the ones unused for longest are forgotten: their plans get
+        no more keys.
         """
         plan = KeyPlan(provider, principal or current_principal(), withheld, rights)
         with self._lock:
@@ -99,9 +100,12 @@ class KeyScopes:
 
     def plan(self, handle: str) -> KeyPlan:
         """Return what a handle stands for; NotFoundError as `provider`."""
-        found = self._plans.get(handle.removesuffix(_STRICT))
-        if found is None:
-            raise NotFoundError(_UNKNOWN)
+        handle = handle.removesuffix(_STRICT)
+        with self._lock:
+            found = self._plans.get(handle)
+            if found is None:
+                raise NotFoundError(_UNKNOWN)
+            self._plans.move_to_end(handle)
         return found
 
     def of_spec(self, spec: str | None) -> KeyProvider:

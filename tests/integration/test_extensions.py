@@ -119,7 +119,13 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
         session.sql("SELECT 2").collect()
         rules = session._jsparkSession.experimental().extraOptimizations()
         names = [rules.apply(at).ruleName().rpartition(".")[2] for at in range(rules.size())]
-        assert sorted(names) == ["Rewrites", "RuntimeBlooms", "Untranslatable$Unwrapping"]
+        assert sorted(names) == [
+            "RemainingConditions",
+            "Rewrites",
+            "RuntimeBlooms",
+            "SmallSides",
+            "Untranslatable$Unwrapping",
+        ]
 
 
 @pytest.mark.cluster

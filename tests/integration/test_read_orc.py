@@ -124,9 +124,9 @@ def test_keys_by_a_text_and_the_lakes_own(
     assert frame.agg({"ssn": "max"}).collect() == [("ssn-2999",)]
     # ORC keeps what it makes of a scope, so the same keys must be the same scope each time.
     scopes = dispatcher().scopes
-    known = len(scopes._providers)
+    known = len(scopes._plans)
     lake.read_orc(tmp_path / "folder", keys=f"file:{tmp_path / 'keys.json'}")
-    assert len(scopes._providers) == known
+    assert len(scopes._plans) == known
     table = pa.table({"id": [1, 2], "ssn": ["a", "b"]})
     (tmp_path / "own").mkdir()
     write_table(table, tmp_path / "own" / "a.orc", encrypt="pii:ssn", keys=f"file:{key_file}")

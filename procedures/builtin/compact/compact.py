@@ -58,7 +58,6 @@ class Compact(Procedure):
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("partitions", "STRING", None, PARTITIONS),
-        Parameter("where", "STRING", None, WHERE),
         Parameter(
             "compact_strategy",
             "STRING",
@@ -79,6 +78,7 @@ class Compact(Procedure):
         Parameter(
             "dry_run", "BOOLEAN", False, "only count what would be rewritten; counts of new files are NULL"
         ),
+        Parameter("where", "STRING", None, WHERE),
     )
     result = (
         ("buckets", "INT"),

@@ -3,6 +3,7 @@ package io.lockgate.spark.changes;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.batches.MappedBatches;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.read.OrcScans;
@@ -147,6 +148,6 @@ final class ChangeFeed implements Scan, Batch {
   public PartitionReaderFactory createReaderFactory() {
     PartitionReaderFactory readers = OrcScans.readerFactory(SparkSession.active(), spec());
     int kind = Arrays.asList(shown.fieldNames()).indexOf(TYPE);
-    return kind < 0 ? readers : new ChangeTypes(readers, kind, pairs);
+    return kind < 0 ? readers : new MappedBatches(readers, new ChangeTypes(kind, pairs));
   }
 }

@@ -1,19 +1,14 @@
 package io.lockgate.spark.changes;
 
+import io.lockgate.spark.batches.MappedBatches;
 import io.lockgate.spark.batches.PlainVector;
-import java.io.IOException;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Readers that name the kind of each row, column {@code kind}, in Spark's words. */
-record ChangeTypes(PartitionReaderFactory readers, int kind, boolean pairs)
-    implements PartitionReaderFactory {
+/** The kind of each row, column {@code kind}, in Spark's words. */
+record ChangeTypes(int kind, boolean pairs) implements MappedBatches.Step {
   private static final UTF8String INSERT = UTF8String.fromString("insert");
   private static final UTF8String DELETE = UTF8String.fromString("delete");
   private static final UTF8String[] OF_PAIRS = {INSERT, DELETE, INSERT, DELETE};
@@ -25,37 +20,7 @@ record ChangeTypes(PartitionReaderFactory readers, int kind, boolean pairs)
   };
 
   @Override
-  public boolean supportColumnarReads(InputPartition partition) {
-    return true;
-  }
-
-  @Override
-  public PartitionReader<InternalRow> createReader(InputPartition partition) {
-    throw new UnsupportedOperationException("all files are read as columns");
-  }
-
-  @Override
-  public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-    PartitionReader<ColumnarBatch> reader = readers.createColumnarReader(partition);
-    return new PartitionReader<>() {
-      @Override
-      public boolean next() throws IOException {
-        return reader.next();
-      }
-
-      @Override
-      public ColumnarBatch get() {
-        return named(reader.get());
-      }
-
-      @Override
-      public void close() throws IOException {
-        reader.close();
-      }
-    };
-  }
-
-  private ColumnarBatch named(ColumnarBatch read) {
+  public ColumnarBatch apply(ColumnarBatch read) {
     ColumnVector[] columns = new ColumnVector[read.numCols()];
     for (int i = 0; i < columns.length; i++) {
       columns[i] = i == kind ? new Types(read.column(i), pairs) : read.column(i);

@@ -2,6 +2,7 @@ package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.batches.MappedBatches;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.read.OrcScans;
@@ -140,7 +141,7 @@ final class ChangeStream
     if (table.view() != null) {
       readers = table.view().show(stored, columns, shown);
     } else {
-      readers = drops ? new KeptRows(stored, columns.length()) : stored;
+      readers = drops ? new MappedBatches(stored, new KeptRows(columns.length())) : stored;
     }
     return SplitPacker.of(session, spec, batch, false).partitions(batch);
   }

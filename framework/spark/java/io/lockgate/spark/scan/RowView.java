@@ -1,16 +1,13 @@
 package io.lockgate.spark.scan;
 
+import io.lockgate.spark.batches.MappedBatches;
 import io.lockgate.spark.batches.PlainVector;
 import io.lockgate.spark.files.FileColumns;
-import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
@@ -89,43 +86,7 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
 
   PartitionReaderFactory show(
       PartitionReaderFactory readers, StructType stored, StructType columns) {
-    return new Readers(this, readers, stored, columns);
-  }
-
-  /** Makes readers that show what others read. */
-  private record Readers(
-      RowView view, PartitionReaderFactory readers, StructType stored, StructType shown)
-      implements PartitionReaderFactory {
-    @Override
-    public boolean supportColumnarReads(InputPartition partition) {
-      return true;
-    }
-
-    @Override
-    public PartitionReader<InternalRow> createReader(InputPartition partition) {
-      throw new UnsupportedOperationException("all files are read as columns");
-    }
-
-    @Override
-    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-      PartitionReader<ColumnarBatch> reader = readers.createColumnarReader(partition);
-      return new PartitionReader<>() {
-        @Override
-        public boolean next() throws IOException {
-          return reader.next();
-        }
-
-        @Override
-        public ColumnarBatch get() {
-          return view.shown(reader.get(), stored, shown);
-        }
-
-        @Override
-        public void close() throws IOException {
-          reader.close();
-        }
-      };
-    }
+    return new MappedBatches(readers, read -> shown(read, stored, columns));
   }
 
   private ColumnarBatch shown(ColumnarBatch read, StructType stored, StructType shown) {
