@@ -30,7 +30,7 @@ _DENYING = ("denyPolicyItems", "denyExceptions", "allowExceptions")
 
 @dataclass(frozen=True)
 class PointGrant:
-    """A point and who has it; raises InputError for nobody."""
+    """A point and its holders; raises InputError if there are none."""
 
     point: Point
     users: tuple[str, ...] = ()

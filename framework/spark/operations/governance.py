@@ -339,7 +339,7 @@ def rights_of_scan(
 
 
 def check_key(rights: ScanRights, principal: Principal, key: str) -> None:
-    """Check that who reads by `rights` may still see the values under a key; AccessDeniedError if not."""
+    """Raise AccessDeniedError if a reader by `rights` may no longer see the values under a key."""
     if not plugins().decides_access():
         return
     request = AccessRequest(principal, Action.SELECT, rights.target, frozenset(rights.types))

@@ -80,7 +80,7 @@ def test_keys_hold_where_policies_are_gone_and_open_columns_do_not(warehouse: st
 
 def test_files_read_past_lockgate_show_all_but_encrypted_values(warehouse: str) -> None:
     found = orc.read_table(data_file(warehouse)).to_pydict()
-    assert found["pay"] == [100, 200], "policies know nothing of who reads files"
+    assert found["pay"] == [100, 200], "policies do not bind a reader of files"
     assert found["ssn"] == ["999.9", "999.9"]
     assert b"111-1" not in data_file(warehouse).read_bytes()
 
