@@ -60,6 +60,14 @@ public final class Bridge {
     return null;
   }
 
+  /** Forgets the Python that has ended, so that every question waits for the next one. */
+  static synchronized void forget() {
+    if (python != null) {
+      python.close();
+      python = null;
+    }
+  }
+
   /** The Python that answers, or null. */
   public static PythonSide python() {
     return python;
@@ -121,10 +129,14 @@ public final class Bridge {
 
   /** The Python that answers; it is started if no Python program started this JVM. */
   private static PythonSide answering() {
-    if (python == null || PythonChild.isGone()) {
+    if (PythonChild.isGone() || python == null) {
       PythonChild.await();
     }
-    return python;
+    PythonSide answering = python;
+    if (answering == null) {
+      throw Failure.thrown("Lockgate's Python ended as it started", "BridgeError", null);
+    }
+    return answering;
   }
 
   private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {

@@ -112,6 +112,7 @@ final class PythonChild {
 
   private static synchronized PythonChild running(SparkContext context) {
     if (newest == null || !newest.process.isAlive()) {
+      Bridge.forget();
       newest = new PythonChild(context);
     }
     return newest;
