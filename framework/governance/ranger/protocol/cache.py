@@ -60,15 +60,19 @@ class PolicyCache:
         return None
 
     def save(self, content: Content, document: dict[str, Any]) -> None:
-        """Keep a download in the place of the last one."""
+        """Keep a download in the place of the last one; OSError if the disk does not take it."""
         check_private_folder(self._folder)
         path, new = self._path(content), self._path(content, f".new-{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
             new.unlink()
-        with os.fdopen(open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
+                json.dump(document, file)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            new.unlink(missing_ok=True)  # a part of it would keep a full disk full
+            raise
         with contextlib.suppress(FileNotFoundError):
             path.replace(self._path(content, ".before"))
         new.replace(path)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-from lockgate.errors import LockgateError, PolicyError
+from lockgate.errors import LockgateError, PolicyError, UnsafePathError
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.deltas import updated
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
@@ -40,6 +40,8 @@ class AdminPolicies:
         self._lock, self._refreshing, self._stop = threading.Lock(), threading.Lock(), threading.Event()
         self._first = threading.Event()
         self._downloads: dict[Content, dict[str, Any]] = {}
+        # Downloads that are in use, and that the disk did not take.
+        self._unsaved: set[Content] = set()
         self._engine: Engine | None = None
         self._confirmed: float | None = None
         self.last_error: str | None = None
@@ -103,18 +105,21 @@ class AdminPolicies:
         return version_of(Content.POLICIES, self._downloads.get(Content.POLICIES))
 
     def refresh(self) -> None:
-        """Download what is new, now; raises AdminError and PolicyError, and leaves the last good policies."""
+        """Download what is new, now; raises AdminError and PolicyError, and leaves the last good policies.
+
+        Policies that the disk does not take are used all the same; `last_error` says so, and the next refresh
+        tries again.
+        """
         with self._refreshing:
             try:
-                self._refresh()
-                self.last_error = None
+                self.last_error = self._refresh()
             except (LockgateError, OSError) as error:
                 self.last_error = str(error)
                 raise
             finally:
                 self._first.set()
 
-    def _refresh(self) -> None:
+    def _refresh(self) -> str | None:
         downloads, new = dict(self._downloads), set[Content]()
         for content in Content:
             version = version_of(content, downloads.get(content))
@@ -128,28 +133,38 @@ class AdminPolicies:
             if found.is_gone:
                 if content is Content.POLICIES:
                     self._forget()
-                    return
                 continue
             if found.document is not None:
                 downloads[content] = _merged(content, downloads.get(content, {}), found.document)
                 new.add(content)
-        self._take(downloads, new)
+        return self._take(downloads, new)
 
-    def _take(self, downloads: dict[Content, dict[str, Any]], new: set[Content]) -> None:
+    def _take(self, downloads: dict[Content, dict[str, Any]], new: set[Content]) -> str | None:
+        """Use downloads, and keep them; return why the disk does not take them."""
         if Content.POLICIES not in downloads:
             raise PolicyError("Ranger's admin sent no policies")
         engine = self._engine_of(downloads) if new or self._engine is None else self._engine
         with self._lock:
             self._engine, self._downloads, self._confirmed = engine, downloads, time.time()
-        for content in downloads:
-            if content in new:
-                self._cache.save(content, downloads[content])
-            else:
-                self._cache.touch(content)
+        self._unsaved |= new
+        try:
+            for content, document in downloads.items():
+                # Until it is kept, the older one on the disk is not confirmed either.
+                if content not in self._unsaved:
+                    self._cache.touch(content)
+                    continue
+                self._cache.save(content, document)
+                self._unsaved.discard(content)
+        except (UnsafePathError, OSError) as error:
+            text = f"the policies are in use, but {self._settings.cache_folder} does not take them: {error}"
+            _log.warning("%s", text)
+            return text
+        return None
 
-    def _forget(self) -> None:
+    def _forget(self) -> NoReturn:
         with self._lock:
             self._engine, self._downloads, self._confirmed = None, {}, None
+        self._unsaved.clear()
         self._cache.forget()
         raise PolicyError(f"Ranger's admin knows no service {self._settings.service!r}")
 
