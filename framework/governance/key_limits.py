@@ -10,13 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lockgate.framework.access import Action
+from lockgate.framework.access import Action, Mask, mask_sql
+from lockgate.framework.access.mask_sql import NULL
 from lockgate.framework.governance.requests.office import office_of
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split
-from lockgate.framework.store.withheld_keys import columns_named, is_found_in_files, key_uses
+from lockgate.framework.store.withheld_keys import (
+    columns_named,
+    columns_of_order,
+    is_found_in_files,
+    key_uses,
+)
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
@@ -28,11 +34,13 @@ if TYPE_CHECKING:
 class ColumnKeys:
     """The keys of a top-level column and its parts; `whole` is the key of all of it, if there is one.
 
-    `mask` is what files have in place of its values, None if a policy's mask cannot be found there.
+    `mask` is what files have in place of its values, as an expression of SQL over the column of type `kind`;
+    None if a policy's mask cannot be found there.
     """
 
     whole: str | None
     every: frozenset[str]
+    kind: str
     mask: str | None = None
 
 
@@ -51,32 +59,43 @@ def column_keys(schema: TableSchema) -> dict[str, ColumnKeys]:
     every: dict[str, set[str]] = {name: set() for name in schema.field_names}
     for path, key in named.items():
         every[split(path)[0]].add(key)
-    types = {field.name: str(field.type) for field in schema.fields}
+    types = {field.name: str(field.type).removesuffix(" NOT NULL") for field in schema.fields}
     masks = {
-        use.column: use.mask
+        use.column: _sql(use.mask, types[use.column])
         for use in key_uses(schema, ())
         if use.column and use.mask and is_found_in_files(use.mask, types[use.column])
     }
     return {
-        name: ColumnKeys(named.get(name), frozenset(keys), masks.get(name)) for name, keys in every.items()
+        name: ColumnKeys(named.get(name), frozenset(keys), types[name], masks.get(name))
+        for name, keys in every.items()
     }
 
 
-def limits(keys: Mapping[str, ColumnKeys], rights: Rights) -> Iterator[Limit]:
-    """Yield what keys cannot carry of the rights of somebody who may read some columns."""
+def limits(
+    keys: Mapping[str, ColumnKeys], rights: Rights, order: frozenset[str] | None = None
+) -> Iterator[Limit]:
+    """Yield what keys cannot carry of the rights of somebody who may read some columns.
+
+    `order` are the columns by which a scan chooses among rows of one key, None if it never does.
+    """
     texts = [*rights.mask_texts, rights.row_filter or ""]
     named = columns_named(texts, keys)
-    shown = {name for name in rights.readable if not _is_carried(keys[name], rights.whole_masks.get(name))}
-    needed = shown | named
+    stored = {name for name in rights.readable if _is_carried(keys[name], rights.whole_masks.get(name))}
+    # Masks of rows that are merged do not say which row counts.
+    merged = stored if order is not None else set()
+    shown = (rights.readable - stored) | merged
+    needed = shown | named | (order or frozenset())
     for name, column in keys.items():
         if name in rights.masked and name in shown:
-            yield Limit(name, column.whole or "", "mask")
+            yield Limit(name, column.whole or "", "merged rows" if name in merged else "mask")
         elif name in shown:
             continue
         elif column.whole is None:
             yield Limit(name, "", "no key")
         elif name in needed:
-            yield Limit(name, column.whole, "used by a row filter or mask")
+            yield Limit(
+                name, column.whole, "used by a row filter or mask" if name in named else "merged rows"
+            )
         elif shared := sorted(each for each in needed if column.whole in keys[each].every):
             yield Limit(name, column.whole, f"same key as {', '.join(shared)}")
     if rights.row_filter is not None:
@@ -84,15 +103,30 @@ def limits(keys: Mapping[str, ColumnKeys], rights: Rights) -> Iterator[Limit]:
 
 
 def _is_carried(column: ColumnKeys, mask: str | None) -> bool:
-    """Tell whether a reader without the key finds the mask of a policy in the files."""
-    return mask is not None and column.mask is not None and ORC_MASKS.get(mask) == column.mask
+    """Tell whether a reader without the key finds the mask of a policy in the files.
+
+    Masks of two names are the same for some types: SQL redacts no floating-point number, so it is null.
+    """
+    return mask in ORC_MASKS and column.mask == _sql(ORC_MASKS[mask], column.kind)
 
 
-def by_limit(keys: Mapping[str, ColumnKeys], every: Iterable[Rights]) -> dict[Limit, list[str]]:
+def _sql(mask: str, kind: str) -> str:
+    """Return a mask of ORC as SQL, of any column of a type."""
+    return mask_sql(Mask(mask), "c", kind) or NULL
+
+
+def order_of(schema: TableSchema) -> frozenset[str] | None:
+    """Return the columns by which a scan of a table chooses among rows of one key, None if it never does."""
+    return columns_of_order(schema) if schema.has_primary_key else None
+
+
+def by_limit(
+    keys: Mapping[str, ColumnKeys], every: Iterable[Rights], order: frozenset[str] | None = None
+) -> dict[Limit, list[str]]:
     """Return the holders of each limit, among those who may read something, in order."""
     found: dict[Limit, list[str]] = {}
     for rights in every:
-        for limit in limits(keys, rights) if rights.readable else ():
+        for limit in limits(keys, rights, order) if rights.readable else ():
             found.setdefault(limit, []).append(str(rights.holder))
     return dict(sorted(found.items()))
 
@@ -113,5 +147,6 @@ class CheckKeys(Procedure):
         office = office_of(context.catalog.warehouse)
         office.check_grantor(name, ())
         schema = context.table(name).schema
-        found = by_limit(column_keys(schema), office.rights(name, schema.field_names))
+        rights = office.rights(name, schema.field_names)
+        found = by_limit(column_keys(schema), rights, order_of(schema))
         return [(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()]
