@@ -282,6 +282,7 @@ class FileReader:
         ):
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
+            self._check_columns(path, stored, partition, source.schema)
             self._note_masks(stored, source.schema)
             if not present:
                 rows = source.num_rows - (0 if vector is None else vector.cardinality)
@@ -308,6 +309,15 @@ class FileReader:
         if stored is not None and self._is_key(name) and KEY_PREFIX + stored in found.names:
             return KEY_PREFIX + stored  # else a file in "thin mode": keys are in the value columns only
         return stored if stored in found.names else None
+
+    def _check_columns(
+        self, path: str, stored: Mapping[str, str | None], partition: Mapping[str, Any], found: pa.Schema
+    ) -> None:
+        """Raise CorruptFileError for a file without a column that all files of key tables have."""
+        for name, inside in stored.items():
+            is_lost = inside not in found.names if inside is not None else self._is_key(name)
+            if is_lost and name.removeprefix(KEY_PREFIX) not in partition:
+                raise CorruptFileError(f"{path} is damaged: it has no column {name!r}")
 
     def _is_key(self, name: str) -> bool:
         return name.startswith(KEY_PREFIX) and name not in self._schema.field_names
