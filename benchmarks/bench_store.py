@@ -24,7 +24,7 @@ REPETITIONS = 7
 KEYS = 10_000_000
 PARTS = (
     *("plan", "spark-plan", "scan", "insert", "merge", "engines", "tpch", "shuffle-join", "vectors"),
-    *("streams", "versus-paimon"),
+    *("parquet", "streams", "versus-paimon"),
 )
 
 
@@ -66,6 +66,8 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
             if "vectors" in wanted:
                 vectors.scan_ratio(lake, facts.name, repetitions)
                 vectors.delete_ratio(lake, facts.name, repetitions)
+        if "parquet" in wanted:
+            scans.scan_ratios(scans.make_facts(lake, rows, files, "parquet"), repetitions)
         if "merge" in wanted:
             merges.merge_read(lake, rows, repetitions)
         if "streams" in wanted:

@@ -1,4 +1,4 @@
-"""Scans and inserts through the connector next to Spark's own ORC source, on the same files and rows."""
+"""Scans and inserts through the connector next to Spark's own sources, on the same files and rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 from pyspark.sql.types import StructType
 
 from lockgate import Lake
+from lockgate.framework.types import arrow_schema
 
 BENCH = "store"
 COLUMNS = (
@@ -25,27 +26,29 @@ Query = Callable[[DataFrame], object]
 
 @dataclass(frozen=True)
 class Facts:
-    """A table sorted by `id`, whose files Spark's own ORC source reads too; `middle` is one of the ids."""
+    """A table sorted by `id`, whose files Spark's own source reads too; `middle` is one of the ids."""
 
     lake: Lake
     name: str
     folder: str
     middle: int
     schema: StructType
+    format: str = "orc"
 
     def ours(self) -> DataFrame:
         """The rows, through the connector."""
         return self.lake.table(self.name)
 
     def plain(self) -> DataFrame:
-        """The rows, by `spark.read.orc`."""
-        return self.lake.spark.read.schema(self.schema).orc(self.folder)
+        """The rows, by `spark.read.orc` or `spark.read.parquet`."""
+        return self.lake.spark.read.schema(self.schema).format(self.format).load(self.folder)
 
 
-def make_facts(lake: Lake, rows: int, files: int) -> Facts:
-    """Write `rows` rows of ten columns as `files` files."""
-    note(f"scan: {rows:,} rows in {files} files")
-    lake.sql(f"CREATE TABLE lake.b.facts ({COLUMNS})")
+def make_facts(lake: Lake, rows: int, files: int, kind: str = "orc") -> Facts:
+    """Write `rows` rows of ten columns as `files` files of a format."""
+    note(f"scan: {rows:,} rows in {files} {kind} files")
+    name = "facts" if kind == "orc" else f"facts_{kind}"
+    lake.sql(f"CREATE TABLE lake.b.{name} ({COLUMNS}) TBLPROPERTIES ('file.format' = '{kind}')")
     id_ = F.col("id")
     data = lake.spark.range(0, rows, numPartitions=files).select(
         "id",
@@ -59,9 +62,17 @@ def make_facts(lake: Lake, rows: int, files: int) -> Facts:
         F.timestamp_micros(F.lit(1_400_000_000_000_000) + id_ * 1_000_003).alias("at"),
         (F.pmod(F.xxhash64("id"), F.lit(1_000_003)) / 7).alias("weight"),
     )
-    data.writeTo("lake.b.facts").append()
-    location = lake.catalog.load_table("b.facts").location.removeprefix("file://")
-    return Facts(lake, "b.facts", f"{location}/bucket-0", int(rows * 0.785), lake.table("b.facts").schema)
+    if kind == "orc":
+        data.writeTo(f"lake.b.{name}").append()
+    else:
+        # By Python, as a table that other engines wrote in this format.
+        table, size = lake.catalog.load_table(f"b.{name}"), -(-rows // files)
+        for start in range(0, rows, size):
+            part = data.where((id_ >= start) & (id_ < start + size))
+            table.append(part.toArrow().cast(arrow_schema(table.schema.fields)))
+    location = lake.catalog.load_table(f"b.{name}").location.removeprefix("file://")
+    schema = lake.table(f"b.{name}").schema
+    return Facts(lake, f"b.{name}", f"{location}/bucket-0", int(rows * 0.785), schema, kind)
 
 
 def aggregate(rows: DataFrame) -> object:
@@ -93,8 +104,8 @@ def compare(bench: str, facts: Facts, queries: Mapping[str, Query], repetitions:
         times = interleaved(
             {"ours": lambda q=query: q(facts.ours()), "plain": lambda q=query: q(facts.plain())}, repetitions
         )
-        baseline = f"spark.read.orc of the same files: {median(times['plain']):.3f} s"
-        if metric == "scan_point_ratio":
+        baseline = f"spark.read.{facts.format} of the same files: {median(times['plain']):.3f} s"
+        if metric.endswith("_point_ratio"):
             # The time of an empty query, which no source can reduce.
             baseline += f"; a query that reads nothing: {_nothing(facts.lake, repetitions):.3f} s"
         emit(bench, metric, ratio(times["ours"], times["plain"]), "ratio", baseline)
@@ -109,12 +120,21 @@ def scan_ratios(facts: Facts, repetitions: int) -> None:
     """Compare the scans that the store is judged by."""
     if aggregate(facts.ours()) != aggregate(facts.plain()):
         raise AssertionError("the two sources hold different rows")
-    queries: dict[str, Query] = {
-        "scan_full_ratio": everything,
-        "scan_2of10_ratio": aggregate,
-        "scan_noprune_ratio": unprunable,
-        "scan_point_ratio": point(facts.middle),
-    }
+    queries: dict[str, Query] = (
+        {
+            "scan_full_ratio": everything,
+            "scan_2of10_ratio": aggregate,
+            "scan_noprune_ratio": unprunable,
+            "scan_point_ratio": point(facts.middle),
+        }
+        if facts.format == "orc"
+        else {
+            f"{facts.format}_scan_ratio": everything,
+            f"{facts.format}_2of10_ratio": aggregate,
+            f"{facts.format}_noprune_ratio": unprunable,
+            f"{facts.format}_point_ratio": point(facts.middle),
+        }
+    )
     compare(BENCH, facts, queries, repetitions)
 
 
