@@ -28,12 +28,13 @@ from lockgate.pushdown import (
 )
 
 OPTIONS = "options of the table for this call: 'key=value,key=value'"
+OPTIONS_MAP = "options as a map, together with 'options'"
 WHERE = "only partitions of which this condition is true: \"day >= DATE '2026-01-01'\" (default: all)"
 PARTITIONS = "only these partitions: 'day=2026-01-01,hour=1;day=2026-01-02' (default: all)"
 
 
-def parse_options(text: str | None) -> dict[str, str]:
-    """Return the options in `k=v,k=v`; what has no `=` belongs to the value before it.
+def parse_options(text: str | None, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """Return the options in `k=v,k=v`, where what has no `=` belongs to the value before it, and in a map.
 
     >>> parse_options("bucket=4, orc.encrypt=pii:ssn,email;other:x")
     {'bucket': '4', 'orc.encrypt': 'pii:ssn,email;other:x'}
@@ -41,6 +42,13 @@ def parse_options(text: str | None) -> dict[str, str]:
     Raises `InputError` for a text that starts without a key or names one twice, and `OptionError` for an
     option that is unknown or has an invalid value.
     """
+    options = parse_pairs(text, more)
+    TableOptions(options)
+    return options
+
+
+def parse_pairs(text: str | None, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """Return what `parse_options` does, of any names; `InputError` for one without a value or given twice."""
     options: dict[str, str] = {}
     key = ""
     for piece in (text or "").split(","):
@@ -54,7 +62,12 @@ def parse_options(text: str | None) -> dict[str, str]:
             options[key] += f",{piece.strip()}"
         elif piece.strip():
             raise InputError(f"options are written 'key=value,key=value', not {text!r}")
-    TableOptions(options)
+    for name, given in (more or {}).items():
+        if name in options:
+            raise InputError(f"option {name!r} is given twice")
+        if given is None:
+            raise InputError(f"option {name!r} has no value")
+        options[name] = given
     return options
 
 

@@ -16,6 +16,7 @@ from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.schema.file_indexes import WantedIndex, wanted_indexes
 from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.procedures.arguments import WHERE, parse_where
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 
@@ -30,6 +31,7 @@ class RewriteFileIndex(Procedure):
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("dry_run", "BOOLEAN", False, "only count the files"),
+        Parameter("where", "STRING", None, WHERE),
     )
     result = (
         ("rewritten_files_count", "BIGINT"),
@@ -42,7 +44,8 @@ class RewriteFileIndex(Procedure):
         table = context.table(arguments["table"])
         if not wanted_indexes(table.schema.options):
             raise InputError(f"table {table.identifier} has no option 'file-index.<kind>.columns'")
-        lacking = list(_lacking(table))
+        where = parse_where(arguments["where"], table.schema)
+        lacking = [(entry, collector) for entry, collector in _lacking(table) if where(entry.partition)]
         fitting = [(entry, collector) for entry, collector in lacking if entry.vector is None]
         if fitting and not arguments["dry_run"]:
             _rewrite(table, fitting)

@@ -28,9 +28,12 @@ from lockgate.procedures.builtin.history.timed_tags import (
 )
 from lockgate.procedures.builtin.migrate.clone import Clone
 from lockgate.procedures.builtin.migrate.merge_schema import MergeSchema
+from lockgate.procedures.builtin.migrate.migrate_database import MigrateDatabase
+from lockgate.procedures.builtin.migrate.migrate_file import MigrateFile
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.builtin.partitions.drop_partition import DropPartition, MarkPartitionDone
 from lockgate.procedures.builtin.partitions.expire_partitions import ExpirePartitions
+from lockgate.procedures.builtin.statements.merge_into import MergeInto
 from lockgate.procedures.procedure import Procedure
 
 
@@ -56,7 +59,10 @@ def builtin_procedures() -> list[Procedure]:
         ExpireTags(),
         FastForward(),
         MarkPartitionDone(),
+        MergeInto(),
         MergeSchema(),
+        MigrateDatabase(),
+        MigrateFile(),
         MigrateTable(),
         PurgeFiles(),
         RemoveOrphanFiles(),

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from lockgate.framework.keys import KeyFileProvider, create_key_file
 from lockgate.framework.store import Catalog
-from lockgate.procedures.builtin.migrate import migrate_table as migrate_module
+from lockgate.procedures.builtin.migrate import migration as migrate_module
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

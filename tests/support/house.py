@@ -76,7 +76,7 @@ ROOMS = {
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "pushdown": ("texts", "index"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
-    "procedures.builtin": ("compact", "history", "migrate", "partitions"),
+    "procedures.builtin": ("compact", "history", "migrate", "partitions", "statements"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
 }
 

@@ -36,6 +36,7 @@ from lockgate.procedures.arguments import (
 )
 from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
 from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed, pick_ordered
+from lockgate.procedures.builtin.compact.idle import idle_partitions
 from lockgate.procedures.builtin.compact.order import RowOrder, best_share, ordered_rows, pruned_share
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
@@ -79,6 +80,12 @@ class Compact(Procedure):
             "dry_run", "BOOLEAN", False, "only count what would be rewritten; counts of new files are NULL"
         ),
         Parameter("where", "STRING", None, WHERE),
+        Parameter(
+            "partition_idle_time",
+            "STRING",
+            None,
+            "only partitions whose newest files are older: '1 h' (default: all); not with an order",
+        ),
     )
     result = (
         ("buckets", "INT"),
@@ -100,6 +107,8 @@ class Compact(Procedure):
         """Compact; results ending in `_before` and `_after` count the chosen partitions as a whole."""
         table = context.table(arguments["table"])
         order = RowOrder.of(table, arguments["order_strategy"], arguments["order_by"])
+        if order is not None and order.is_given and arguments["partition_idle_time"]:
+            raise InputError("partition_idle_time cannot be used with order_strategy")
         full = _is_full(table, arguments["compact_strategy"], order)
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         check_writable(table.schema)
@@ -108,6 +117,8 @@ class Compact(Procedure):
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
         entries = [entry for entry in entries if chosen(entry.partition) and where(entry.partition)]
+        idle = idle_partitions(entries, arguments["partition_idle_time"])
+        entries = [entry for entry in entries if idle(entry.partition)]
         stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)
         jobs = (
             _jobs(table, entries, stale, full=full)

@@ -22,7 +22,7 @@ from lockgate.framework.store.scan.visible_files import stored_entries
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.changelog import is_unrecorded
-from lockgate.procedures.arguments import PARTITIONS, parse_partitions
+from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
 from lockgate.procedures.builtin.compact.compact import check_keys
 from lockgate.procedures.builtin.compact.compaction import BucketJob, job_rows
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
@@ -34,8 +34,8 @@ class Rescale(Procedure):
     """Divides the rows of partitions into another number of buckets, in one OVERWRITE snapshot.
 
     Opens every file strictly: without a key that the files need, it raises KeyMissingError and changes
-    nothing. Memory holds one partition at a time. Without `partitions`, the table's option `bucket` follows;
-    killed before that, it can be called again. Source: Paimon's `RescaleProcedure`.
+    nothing. Memory holds one partition at a time. Without `partitions` and `where`, the table's option
+    `bucket` follows; killed before that, it can be called again. Source: Paimon's `RescaleProcedure`.
     """
 
     name = "rescale"
@@ -45,6 +45,7 @@ class Rescale(Procedure):
         Parameter("bucket_num", "INT", None, "the number of buckets (default: the table's option 'bucket')"),
         Parameter("partitions", "STRING", None, PARTITIONS),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be rewritten"),
+        Parameter("where", "STRING", None, WHERE),
     )
     result = (
         ("rescaled_partitions_count", "BIGINT"),
@@ -61,9 +62,14 @@ class Rescale(Procedure):
         check_writable(table.schema)
         count = _count(table, arguments["bucket_num"])
         chosen = parse_partitions(arguments["partitions"], table.schema)
+        where = parse_where(arguments["where"], table.schema)
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
-        entries = [each for each in entries if chosen(each.partition) and each.total_buckets != count]
+        entries = [
+            each
+            for each in entries
+            if each.total_buckets != count and chosen(each.partition) and where(each.partition)
+        ]
         partitions = {each.partition for each in entries}
         rows = sum(each.live_rows for each in entries)
         if arguments["dry_run"]:
@@ -74,7 +80,7 @@ class Rescale(Procedure):
             rescaled = _with_buckets(table, count)
             messages = _rewritten(rescaled, entries)
             made = _commit(rescaled, snapshot, messages, partitions)
-        if not arguments["partitions"] and count != table.schema.bucket_count:
+        if not (arguments["partitions"] or arguments["where"]) and count != table.schema.bucket_count:
             context.catalog.alter_table(str(table.identifier), [SetOption(BUCKET.key, str(count))])
         written = sum(len(each.added) for each in messages)
         return [(len(partitions), len(entries), written, rows, made)]

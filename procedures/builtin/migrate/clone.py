@@ -13,7 +13,7 @@ from lockgate.framework.store.history.clone import Clone as ClonedState
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.schema.unsupported_features import check_writable
-from lockgate.procedures.arguments import PARTITIONS, parse_partitions
+from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 
@@ -34,6 +34,7 @@ class Clone(Procedure):
         Parameter("partitions", "STRING", None, PARTITIONS),
         Parameter("parallelism", "INT", None, "files copied at a time (default: up to 8)"),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be copied"),
+        Parameter("where", "STRING", None, WHERE),
     )
     result = (
         ("copied_data_files_count", "BIGINT"),
@@ -53,7 +54,9 @@ class Clone(Procedure):
         # Policies name tables: none that hides rows of the source would hide those of the clone.
         require_unrestricted(source, grant(source, Action.SELECT, source.schema.field_names), "a clone")
         check_writable(source.schema)
-        state = ClonedState.of(source, parse_partitions(arguments["partitions"], source.schema))
+        chosen = parse_partitions(arguments["partitions"], source.schema)
+        where = parse_where(arguments["where"], source.schema)
+        state = ClonedState.of(source, lambda partition: chosen(partition) and where(partition))
         made = _handle(context.catalog, source, target)
         snapshot = None
         if not arguments["dry_run"]:

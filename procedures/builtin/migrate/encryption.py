@@ -8,6 +8,7 @@ from lockgate.errors import InputError
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import spell, split
+from lockgate.framework.store import TableSchema
 from lockgate.procedures.builtin.migrate.files import Inspected
 
 
@@ -21,7 +22,7 @@ def encryption_options(inspected: Sequence[Inspected], options: Mapping[str, str
     if ORC_ENCRYPT.key not in options:
         found |= _option(ORC_ENCRYPT.key, _agreed("encrypted", ORC_ENCRYPT.key, inspected, "encryption"))
     wanted = parse_encrypt(options.get(ORC_ENCRYPT.key, found.get(ORC_ENCRYPT.key)))
-    _check_nothing_is_revealed(inspected, wanted)
+    _check_none_is_revealed(inspected, wanted)
     if ORC_MASK.key not in options:
         masks = _agreed("masked", ORC_MASK.key, inspected, "masks")
         named = {spell(split(name)) for name in wanted}
@@ -43,7 +44,12 @@ def _agreed(what: str, option: str, inspected: Sequence[Inspected], attribute: s
     return dict(ways.pop()) if ways else {}
 
 
-def _check_nothing_is_revealed(inspected: Sequence[Inspected], wanted: Mapping[str, str]) -> None:
+def check_nothing_is_revealed(inspected: Sequence[Inspected], schema: TableSchema) -> None:
+    """Raise InputError if files encrypt a column that a table would store in the clear."""
+    _check_none_is_revealed(inspected, parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT)))
+
+
+def _check_none_is_revealed(inspected: Sequence[Inspected], wanted: Mapping[str, str]) -> None:
     """Raise InputError if a column that is encrypted would be stored in the clear."""
     named = [split(name) for name in wanted]
     for each in inspected:
@@ -51,7 +57,7 @@ def _check_nothing_is_revealed(inspected: Sequence[Inspected], wanted: Mapping[s
             path = split(column)
             if not any(path[: len(name)] == name for name in named):
                 raise InputError(
-                    f"column {column!r} is encrypted in {each.file.path}, but not by the new table's "
+                    f"column {column!r} is encrypted in {each.file.path}, but not by the table's "
                     f"{ORC_ENCRYPT.key}: its values would be stored in the clear; name it there, or decrypt "
                     "the files first"
                 )

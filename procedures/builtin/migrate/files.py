@@ -134,13 +134,13 @@ def _difference(fields: Sequence[DataField], schema: pa.Schema) -> str:
     for field in fields:
         if field.name not in names and not field.type.nullable:
             return f"it lacks the column {field.name!r}"
-        if field.name in names and not _same(schema.field(field.name).type, to_arrow(field.type)):
+        if field.name in names and not is_same_type(schema.field(field.name).type, to_arrow(field.type)):
             return f"its column {field.name!r} is {schema.field(field.name).type}, not {field.type}"
     return ""
 
 
-def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Compare types without the nullability and metadata of inner fields."""
+def is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Say whether types are the same but for the nullability and metadata of inner fields."""
     if found.num_fields != wanted.num_fields or found.id != wanted.id:
         return False
     if found.num_fields == 0:
@@ -148,7 +148,7 @@ def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
     names = pa.types.is_struct(found)
     for index in range(found.num_fields):
         one, other = found.field(index), wanted.field(index)
-        if (names and one.name != other.name) or not _same(one.type, other.type):
+        if (names and one.name != other.name) or not is_same_type(one.type, other.type):
             return False
     return True
 
@@ -240,7 +240,7 @@ def rewrite_in_python(
                 f"{inspected.file.path} cannot be read correctly without Spark: {inspected.reason}; "
                 "call migrate_table by SQL (CALL) or by lake.call(...)"
             )
-    return table.write(_batches(source, table, files, keys))
+    return table.write(source_batches(source, files, keys))
 
 
 @contextmanager
@@ -253,9 +253,10 @@ def _opened(source: Source, file: SourceFile, keys: KeyProvider | None) -> Itera
             yield plain.batches()
 
 
-def _batches(
-    source: Source, table: Table, files: Sequence[Inspected], keys: KeyProvider | None
+def source_batches(
+    source: Source, files: Sequence[Inspected], keys: KeyProvider | None
 ) -> Iterator[pa.RecordBatch]:
+    """Read files strictly and yield their rows with all columns of the source; what a file lacks is null."""
     schema = pa.schema([pa.field(field.name, to_arrow(field.type)) for field in source.fields])
     for inspected in files:
         partition = dict(zip(source.partition_keys, inspected.file.partition, strict=True))

@@ -92,18 +92,24 @@ class Source:
         return open_plain(self.format, self.file_system, file.path)
 
 
-def find_source(context: ProcedureContext, source_type: str, name: str) -> Source:
+def find_source(
+    context: ProcedureContext,
+    source_type: str,
+    name: str,
+    partition_types: Mapping[str, DataType] | None = None,
+) -> Source:
     """Return the source called `name`: a table of Spark's session catalog, or a folder.
 
-    Raises `InputError` for an unknown source type, `TableNotFoundError` or `NotFoundError` if there is no
-    such table or folder, and `UnsupportedError` for a table that is stored in yet another format.
+    Types of a folder's partition columns follow from its names unless `partition_types` has them. Raises
+    `InputError` for an unknown source type, `TableNotFoundError` or `NotFoundError` if there is no such table
+    or folder, and `UnsupportedError` for a table that is stored in yet another format.
     """
     kind = source_type.lower()
     if kind not in (*CATALOG_TYPES, *FOLDER_TYPES):
         hint = nearest(kind, [*CATALOG_TYPES, *FOLDER_TYPES])
         raise InputError(f"source_type cannot be {source_type!r}{hint}")
     if is_folder(kind, name):
-        return _folder(context, name, kind if kind in FOLDER_TYPES else ORC)
+        return _folder(context, name, kind if kind in FOLDER_TYPES else ORC, partition_types or {})
     return _spark_table(context.require_spark(f"migrating the table {name!r} of Spark's catalog"), name)
 
 
@@ -196,7 +202,9 @@ def _format_of(name: str, metadata: Any) -> str:
 # --- a folder ---
 
 
-def _folder(context: ProcedureContext, name: str, kind: str) -> Source:
+def _folder(
+    context: ProcedureContext, name: str, kind: str, partition_types: Mapping[str, DataType]
+) -> Source:
     file_system, location = resolve(name, context.catalog.file_system_options)
     if not file_system.exists(location):
         raise NotFoundError(f"there is no folder {location}")
@@ -205,7 +213,10 @@ def _folder(context: ProcedureContext, name: str, kind: str) -> Source:
         raise NotFoundError(f"folder {location} holds no {_SPELLED[kind]} files")
     keys = _partition_keys(location, [path for path, _ in found])
     texts = [_texts(path, location, keys) for path, _ in found]
-    kinds = {key: _inferred([each[index] for each in texts]) for index, key in enumerate(keys)}
+    kinds = {
+        key: partition_types.get(key) or _inferred([each[index] for each in texts])
+        for index, key in enumerate(keys)
+    }
     schema = _first_columns(file_system, found[0][0], kind)
     if is_nameless(schema.names):
         raise InputError(

@@ -3,17 +3,65 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.keys import KeyProvider
+from lockgate.framework.options.table_options import FILE_FORMAT
 from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
-from lockgate.framework.types import to_spark_json
-from lockgate.procedures.builtin.migrate.files import Inspected
-from lockgate.procedures.builtin.migrate.source import Source
+from lockgate.framework.types import DataField, to_spark_json
+from lockgate.procedures.builtin.migrate.files import Inspected, rewrite_in_python, source_batches
+from lockgate.procedures.builtin.migrate.source import ORC, Source
 from lockgate.procedures.procedure import ProcedureContext
+
+# Options that say how files are encrypted, masked and tagged.
+_OF_FILES = ("orc.", "encryption.")
+
+
+def rewrite(
+    context: ProcedureContext,
+    source: Source,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> list[CommitMessage]:
+    """Write the rows of `files` into new files of a table, by Spark where there is one and it can help."""
+    if not files:
+        return []
+    if context.spark is None or source.format != ORC:
+        return rewrite_in_python(source, table, files, keys)
+    if table.options.get_option(FILE_FORMAT) != ORC:
+        return rewrite_into(context, source, table, files, keys)  # Spark's tasks write ORC alone
+    return rewrite_by_spark(context, source, table, files, keys)
+
+
+def rewrite_into(
+    context: ProcedureContext,
+    source: Source,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> list[CommitMessage]:
+    """Write the rows of `files` into new files of a table that has rows already.
+
+    Values that only Spark reads correctly pass through a staging table, of which Python writes them: their
+    numbers in the order of all rows follow those of the table.
+    """
+    special = [each for each in files if each.only_spark]
+    if context.spark is None or not special:
+        return rewrite_in_python(source, table, files, keys) if files else []
+    options = {key: text for key, text in table.schema.options.items() if key.startswith(_OF_FILES)}
+    fields = tuple(DataField(each.id, each.name, each.type.with_nullable(True)) for each in source.fields)
+    with _staged(context, source, table, Schema(fields, options=options), special, keys) as staging:
+        batches = chain(
+            source_batches(source, [each for each in files if not each.only_spark], keys),
+            staging.read_batches(strict=True),
+        )
+        return table.write(batches)
 
 
 def rewrite_by_spark(
@@ -28,19 +76,33 @@ def rewrite_by_spark(
     So the new table becomes visible all at once. Encrypted files are read in a strict key
     scope. Files with tags are checked by them first, since Spark's reader does not.
     """
+    schema = table.schema
+    like = Schema(schema.fields, schema.partition_keys, schema.primary_keys, dict(schema.options))
+    with _staged(context, source, table, like, files, keys) as staging:
+        return _take_over(staging, table)
+
+
+@contextmanager
+def _staged(
+    context: ProcedureContext,
+    source: Source,
+    table: Table,
+    like: Schema,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> Iterator[Table]:
+    """Let Spark write the rows of `files` into a table next to another one, which is dropped at the end."""
     for each in files:
         if each.tagged:
             found = (source.file_system, each.file.path)
             verify_file(found, keys, name=each.file.path).raise_for_damage()
     namespace = table.identifier.namespace
     staging = f"{table.identifier.name}__migrating_{uuid.uuid4().hex[:8]}"
-    schema = table.schema
-    like = Schema(schema.fields, schema.partition_keys, schema.primary_keys, dict(schema.options))
     context.catalog.create_table(f"{namespace}.{staging}", like)
     try:
         rows = _read(context.spark, source, files, keys)
         rows.writeTo(f"`{context.catalog_name}`.`{namespace}`.`{staging}`").append()
-        return _take_over(context.catalog.load_table(f"{namespace}.{staging}"), table)
+        yield context.catalog.load_table(f"{namespace}.{staging}")
     finally:
         context.catalog.drop_table(f"{namespace}.{staging}")
 

@@ -17,6 +17,7 @@ from lockgate.framework.options.option import parse_duration
 from lockgate.framework.store import Table
 from lockgate.framework.store.system.texts import cast_text
 from lockgate.framework.types import timestamp_of
+from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
 from lockgate.procedures.builtin.partitions.partition_files import DROPPED, Partition, PartitionFiles
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
@@ -26,6 +27,15 @@ _SHOWN_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 # Letters of `java.time.format.DateTimeFormatter` that mean the same here.
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
 _log = logging.getLogger("lockgate.procedures")
+
+
+_OPTIONS = (
+    "partition.expiration-time",
+    "partition.timestamp-formatter",
+    "partition.timestamp-pattern",
+    "partition.expiration-strategy",
+    "partition.expiration-max-num",
+)
 
 
 class ExpirePartitions(Procedure):
@@ -47,12 +57,14 @@ class ExpirePartitions(Procedure):
         Parameter("expire_strategy", "STRING", None, "'values-time', or 'update-time': of the newest file"),
         Parameter("max_expires", "INT", None, "most partitions removed by this call"),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be removed"),
+        Parameter("options", "STRING", None, OPTIONS),
     )
     result = (*DROPPED, ("expired_partitions", "STRING"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Expire; partitions whose values are null or no time are left, with a warning."""
         table = context.table(arguments["table"])
+        table = with_options(table, parse_pairs(arguments["options"]), _OPTIONS)
         if not table.schema.partition_keys:
             raise InputError(f"table {table.identifier} has no partitions")
         files = PartitionFiles.of(table)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import InputError, NotFoundError, SnapshotNotFoundError
+from lockgate.errors import InputError, NotFoundError, OptionError, SnapshotNotFoundError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.procedures import ProcedureResult
 
@@ -98,6 +98,13 @@ def test_the_form_of_times_is_said(catalog: Catalog, run: Run) -> None:
         run("expire_partitions", "db.f", "1 h", timestamp_formatter="EEE dd")
     with pytest.raises(InputError, match="'day', which is not a partition column"):
         run("expire_partitions", "db.f", "1 h", timestamp_pattern="$day")
+
+
+def test_options_of_one_call(parts: Table, run: Run) -> None:
+    options = "partition.expiration-time=7 d,partition.expiration-max-num=2"
+    assert counts(run("expire_partitions", "db.t", options=options))["dropped_partitions_count"] == 2
+    with pytest.raises(OptionError, match="cannot be set for one call"):
+        run("expire_partitions", "db.t", "7 d", options="bucket=4")
 
 
 def test_partitions_expire_by_their_newest_file(parts: Table, run: Run) -> None:

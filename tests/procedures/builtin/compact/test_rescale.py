@@ -203,3 +203,14 @@ def catalog_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Catalog
         return made
 
     return make_it
+
+
+def test_a_condition_chooses_partitions(catalog: Catalog, run: Run) -> None:
+    table = make(catalog)
+    before = content(table)
+    assert run("rescale", "db.t", bucket_num=3, where="p > 'a'")["rescaled_partitions_count"] == 1
+    assert {(p, total) for p, total, _ in places(table)} == {("a", 2), ("b", 3)}
+    assert content(table) == before
+    assert catalog.load_table("db.t").schema.options["bucket"] == "2"
+    with pytest.raises(InputError, match="'id' is not a partition column"):
+        run("rescale", "db.t", bucket_num=3, where="id > 1")

@@ -147,3 +147,12 @@ def test_if_the_snapshot_expires_nothing_is_left(
     assert not catalog.table_exists("db.copy")
     assert not Path(catalog.location("db.copy")).exists()
     assert len(content(table)) == 24
+
+
+def test_a_condition_chooses_partitions(catalog: Catalog, run: Run) -> None:
+    source = make(catalog, ["p", "id"], bucket="1")
+    assert run("clone", "db.t", "db.u", where="p = 'b'")["rows"] == 12
+    assert content(catalog.load_table("db.u")) == [row for row in content(source) if row[0] == "b"]
+    assert run("clone", "db.t", "db.v", partitions="p=a", where="p = 'b'")["rows"] == 0
+    with pytest.raises(InputError, match="'v' is not a partition column"):
+        run("clone", "db.t", "db.w", where="v = 'x'")

@@ -28,7 +28,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.store import Catalog, Table
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.migrate import migrate_table as migrate_module
+from lockgate.procedures.builtin.migrate import migration as migrate_module
 from lockgate.pushdown import Comparison, Op
 
 Run = Callable[..., ProcedureResult]

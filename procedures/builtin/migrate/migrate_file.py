@@ -1,0 +1,119 @@
+"""`migrate_file`: the rows of another table, or of a folder, added to a table that exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.errors import InputError
+from lockgate.framework.access import Action
+from lockgate.framework.io import FileSystem, resolve
+from lockgate.framework.store import Table
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.procedures.builtin.migrate.encryption import check_nothing_is_revealed
+from lockgate.procedures.builtin.migrate.fit import why_nulls
+from lockgate.procedures.builtin.migrate.migration import (
+    COUNTS,
+    adopt_all,
+    delete_origin,
+    divide,
+    open_origin,
+    table_keys,
+)
+from lockgate.procedures.builtin.migrate.source import is_folder
+from lockgate.procedures.builtin.migrate.through_spark import rewrite_into
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+
+class MigrateFile(Procedure):
+    """Adds the ORC, Parquet or Avro files of a Spark table or a folder to a table that exists, in one
+    snapshot.
+
+    As in `migrate_table`, a file with the columns of the table, its encryption and its tags gets a second
+    name; others are rewritten, as are all in a table with primary key or buckets. Nothing tells a source that
+    was added before: a second call adds its rows again. If anything fails, the table stays as it was.
+    Source: Paimon's `MigrateFileProcedure`.
+    """
+
+    name = "migrate_file"
+    right = None  # a source is read, and a target written
+    description = "Add the files of a table of Spark's catalog or of a folder to a table that exists."
+    parameters = (
+        Parameter(
+            "source_type",
+            "STRING",
+            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc', 'parquet' or 'avro' for a folder",
+        ),
+        Parameter("source_table", "STRING", doc="the source: 'database.table', or the path of a folder"),
+        Parameter("target_table", "STRING", doc="the table that gets the rows, 'database.table'"),
+        Parameter(
+            "delete_origin",
+            "BOOLEAN",
+            False,
+            "drop the source table, or delete the folder's files, at the end",
+        ),
+        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
+        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
+        Parameter(
+            "source_keys",
+            "STRING",
+            None,
+            "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
+        ),
+    )
+    result = COUNTS
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Add the rows; InputError if columns or partitions of the source are not those of the table."""
+        kind, name, deletes = arguments["source_type"], arguments["source_table"], arguments["delete_origin"]
+        table = context.table(arguments["target_table"])
+        grant(table, Action.INSERT)
+        check_writable(table.schema)
+        if is_folder(kind, name):
+            _check_apart(table, *resolve(name, context.catalog.file_system_options))
+        origin = open_origin(
+            context,
+            kind,
+            name,
+            deletes=deletes,
+            keys=arguments["source_keys"],
+            parallelism=arguments["parallelism"],
+            into=table.schema,
+        )
+        check_nothing_is_revealed(origin.inspected, table.schema)
+        held = table_keys(context, table.schema)
+        division = divide(
+            context,
+            origin,
+            table.schema,
+            held,
+            caller=self.name,
+            why=lambda inspected: why_nulls(inspected, table.schema),
+        )
+        if arguments["dry_run"]:
+            return [division.counts(None, None)]
+        rewritten = rewrite_into(context, origin.source, table, division.rewritten, origin.keys)
+        try:
+            adopted = adopt_all(origin, table, division.adopted)
+        except BaseException:
+            table.abort(rewritten)
+            raise
+        messages = [*rewritten, *adopted]
+        snapshot_id = None
+        if messages:
+            try:
+                snapshot_id = table.commit(messages).id
+            except BaseException:
+                table.abort(messages)
+                raise
+        if deletes:
+            delete_origin(context, origin.source, kind, name)
+        return [division.counts(rewritten, snapshot_id)]
+
+
+def _check_apart(table: Table, file_system: FileSystem, folder: str) -> None:
+    """Refuse a folder of the table itself, whose rows would be added a second time."""
+    own, given = (table.file_system, table.location), (file_system, folder)
+    location, source = (f"{system.uri(path).rstrip('/')}/" for system, path in (own, given))
+    if source.startswith(location) or location.startswith(source):
+        raise InputError(f"{folder} holds files of the table {table.identifier} itself")

@@ -1,0 +1,1 @@
+"""Procedures that stand for statements of SQL."""
