@@ -95,10 +95,29 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     )
     keep_deletes = view_of(request["name"]) in KEEP_DELETES
     reply = plan_answer(context, table, planned, request, is_strict=is_strict, keep_deletes=keep_deletes)
+    reply["keepable"] = not is_strict and _is_keepable(context, table, planned, request, needed)
     if request["estimates"]:
         reply["columns"] = _estimates(planned, request["columns"])
     reply["metrics"] = metrics_of(planned, time.monotonic() - started)
     return reply
+
+
+def _is_keepable(
+    context: Context, table: Table, planned: ScanPlan, request: PlanRequest, needed: AbstractSet[str]
+) -> bool:
+    """Say whether the snapshot that the request names is all that the rows depend on.
+
+    Rows that need a key do not outlive their query: a user who loses the key must lose them too.
+    """
+    from lockgate.framework.store.handle import read_branch
+
+    if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
+        return False
+    selected = selected_by(context, table, request)
+    named = selected.between is None and selected.snapshot_id == request["snapshot_id"]
+    merging = any(split.merge for split in planned.splits)
+    uses = key_uses(planned.schema, planned.schemas.values())
+    return named and not any(merging or use.column in needed for use in uses)
 
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int | None]]:
@@ -346,6 +365,7 @@ def plan_answer(
         "split_sizes": _split_sizes(sizes),
         "on_driver": _fits_on_driver(planned, sizes["source.split.driver-max-size"]),
         "bucketing": _bucketing(planned),
+        "keepable": False,
         "columns": None,
         "metrics": {},
     }

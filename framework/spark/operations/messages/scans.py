@@ -153,7 +153,8 @@ class BucketingJson(TypedDict):
 class PlanAnswer(TypedDict):
     """The files to read, and all that readers must know.
 
-    `columns` are estimates for an optimizer that counts costs, null where it does not ask.
+    `columns` are estimates for an optimizer that counts costs, null where it does not ask. `keepable`:
+    the rows may outlive the query, since no column is under a key and they depend on one snapshot alone.
     """
 
     snapshot_id: int
@@ -168,6 +169,7 @@ class PlanAnswer(TypedDict):
     split_sizes: SplitSizes
     on_driver: bool
     bucketing: BucketingJson | None
+    keepable: bool
     columns: dict[str, dict[str, int | None]] | None
     metrics: dict[str, int]
 

@@ -8,6 +8,8 @@ import io.lockgate.spark.joins.LookupJoins;
 import io.lockgate.spark.joins.MarkLookups;
 import io.lockgate.spark.joins.StrayLookups;
 import io.lockgate.spark.parser.LookupParser;
+import io.lockgate.spark.results.KeptResults;
+import io.lockgate.spark.results.ResultPlans;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
@@ -45,7 +47,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectParser((session, parser) -> LookupParser.over(parser));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
-    extensions.injectPostHocResolutionRule(session -> new LateRules((SparkSession) session));
+    extensions.injectPostHocResolutionRule(
+        session -> new LateRules((SparkSession) session, KeptResults.RULE));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
     // table's.
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
@@ -56,6 +59,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);
     extensions.injectPlannerStrategy(session -> LastCheck.STRATEGY);
+    extensions.injectPlannerStrategy(session -> ResultPlans.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
     extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
     extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);

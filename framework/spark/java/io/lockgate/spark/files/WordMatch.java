@@ -1,5 +1,6 @@
 package io.lockgate.spark.files;
 
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -90,6 +91,17 @@ public final class WordMatch implements UnboundFunction {
 
     Bound(StructType input) {
       super(NAME, input);
+    }
+
+    /** Equal queries call equal functions. */
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Bound bound && Arrays.equals(bound.types, types);
+    }
+
+    @Override
+    public int hashCode() {
+      return Arrays.hashCode(types);
     }
 
     @Override

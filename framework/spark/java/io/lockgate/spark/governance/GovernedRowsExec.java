@@ -1,6 +1,6 @@
 package io.lockgate.spark.governance;
 
-import io.lockgate.spark.scan.LeafRowsExec;
+import io.lockgate.spark.parts.LeafRowsExec;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.rdd.RDD;

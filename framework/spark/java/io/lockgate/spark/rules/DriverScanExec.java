@@ -1,17 +1,13 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.parts.DriverRowsExec;
 import io.lockgate.spark.scan.DriverRead;
-import io.lockgate.spark.scan.LeafRowsExec;
 import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
-import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.execution.SQLExecution;
@@ -22,13 +18,12 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.reflect.ClassTag$;
 
 /**
  * A scan that the driver has read: like Spark's LocalTableScan, but it says what it is and has the
  * metrics of a scan. Where only its rows are asked for, no job is started.
  */
-public final class DriverScanExec extends LeafRowsExec {
+public final class DriverScanExec extends DriverRowsExec {
   private static final String ROWS = "numOutputRows";
 
   private final transient DriverRead read;
@@ -52,11 +47,6 @@ public final class DriverScanExec extends LeafRowsExec {
   }
 
   @Override
-  public Partitioning outputPartitioning() {
-    return SinglePartition$.MODULE$;
-  }
-
-  @Override
   public synchronized Map<String, SQLMetric> metrics() {
     if (metrics == null) {
       List<Tuple2<String, SQLMetric>> all = new ArrayList<>();
@@ -71,7 +61,8 @@ public final class DriverScanExec extends LeafRowsExec {
   }
 
   /** The rows, for one execution, which gets the metrics. */
-  private InternalRow[] rows() {
+  @Override
+  protected InternalRow[] rows() {
     longMetric(ROWS).set(read.rows().length);
     for (CustomTaskMetric metric : scan().reportDriverMetrics()) {
       longMetric(metric.name()).set(metric.value());
@@ -81,44 +72,6 @@ public final class DriverScanExec extends LeafRowsExec {
         sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()),
         metrics().values().toSeq());
     return read.rows();
-  }
-
-  @Override
-  public RDD<InternalRow> doExecute() {
-    Seq<InternalRow> rows = CollectionConverters.asScala(Arrays.asList(rows())).toSeq();
-    return sparkContext().parallelize(rows, 1, ClassTag$.MODULE$.apply(InternalRow.class));
-  }
-
-  @Override
-  public InternalRow[] executeCollect() {
-    return rows().clone();
-  }
-
-  @Override
-  public Tuple2<Object, Iterator<InternalRow>> executeCollectIterator() {
-    InternalRow[] rows = rows();
-    return new Tuple2<>((long) rows.length, iterator(rows));
-  }
-
-  @Override
-  public Iterator<InternalRow> executeToIterator() {
-    return iterator(rows());
-  }
-
-  private static Iterator<InternalRow> iterator(InternalRow[] rows) {
-    return CollectionConverters.asScala(Arrays.asList(rows).iterator());
-  }
-
-  @Override
-  public InternalRow[] executeTake(int most) {
-    InternalRow[] rows = rows();
-    return Arrays.copyOf(rows, Math.min(most, rows.length));
-  }
-
-  @Override
-  public InternalRow[] executeTail(int most) {
-    InternalRow[] rows = rows();
-    return Arrays.copyOfRange(rows, Math.max(0, rows.length - most), rows.length);
   }
 
   @Override

@@ -24,18 +24,21 @@ public final class LateRules extends Rule<LogicalPlan> {
           SmallSides.RULE);
 
   private final SparkSession session;
+  private final List<Rule<LogicalPlan>> rules;
 
-  /** Makes the rules of one session. */
-  public LateRules(SparkSession session) {
+  /** Adds the rules to one session, and {@code last} after them. */
+  public LateRules(SparkSession session, Rule<LogicalPlan> last) {
     this.session = session;
+    this.rules = new ArrayList<>(RULES);
+    this.rules.add(last);
   }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     Seq<Rule<LogicalPlan>> present = session.experimental().extraOptimizations();
     List<Rule<LogicalPlan>> all = new ArrayList<>(CollectionConverters.asJava(present));
-    if (!all.containsAll(RULES)) {
-      RULES.stream().filter(rule -> !all.contains(rule)).forEach(all::add);
+    if (!all.containsAll(rules)) {
+      rules.stream().filter(rule -> !all.contains(rule)).forEach(all::add);
       session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(all).toSeq());
     }
     return plan;

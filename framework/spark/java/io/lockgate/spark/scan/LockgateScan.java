@@ -373,6 +373,16 @@ public final class LockgateScan
     plan = null;
   }
 
+  /** All that decides which rows are read. */
+  public synchronized ScanState state() {
+    return new ScanState(request.deepCopy(), shown, wholeFiles, late);
+  }
+
+  /** Tells whether the rows may outlive their query, as Python decided. */
+  public boolean isKeepable() {
+    return !follows && plan().get("keepable").asBoolean();
+  }
+
   @Override
   public boolean equals(Object other) {
     return other instanceof LockgateScan scan

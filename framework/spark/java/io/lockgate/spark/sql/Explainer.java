@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.results.KeptResults;
 import io.lockgate.spark.rules.KeptFilters;
 import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.scan.Reported;
@@ -36,7 +37,12 @@ public final class Explainer {
   private static String planned(SparkSession spark, String sql) throws ParseException {
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
     LogicalPlan optimized =
-        spark.sessionState().executePlan(parsed, CommandExecutionMode.SKIP()).optimizedPlan();
+        KeptResults.without(
+            () ->
+                spark
+                    .sessionState()
+                    .executePlan(parsed, CommandExecutionMode.SKIP())
+                    .optimizedPlan());
     Set<String> ids = new LinkedHashSet<>();
     Map<String, List<String>> kept = new HashMap<>();
     kept(optimized, kept);

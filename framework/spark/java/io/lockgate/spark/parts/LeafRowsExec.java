@@ -1,6 +1,5 @@
-package io.lockgate.spark.scan;
+package io.lockgate.spark.parts;
 
-import io.lockgate.spark.parts.NodeProduct;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
