@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from lockgate.errors import InputError
+from lockgate.framework.io.cache.cached_files import CachedFileSystem, split_options
+from lockgate.framework.io.cache.range_cache import RangeCache
 from lockgate.framework.io.filesystem import FileSystem
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.remote import FsspecFileSystem
@@ -22,26 +24,33 @@ def resolve(
 
     A path without a scheme is local. `s3://bucket/path` and `s3a://` mean the same; `options` are Hadoop's
     confs `fs.s3a.*` for it (see `S3Settings.of`), those of HDFS for `hdfs://host/path`, and go to the fsspec
-    implementation of another scheme. Raises InputError if the scheme is unknown or a package for it is not
-    installed, OptionError for malformed options.
+    implementation of another scheme. `fs.lockgate.cache.folder` keeps ranges of remote files, but not
+    those of HDFS, on this machine (see `cached_files`). Raises InputError if the scheme is unknown or a
+    package for it is not installed, OptionError for malformed options.
     """
     text = os.fspath(location)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file", "local"):
         path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
         return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 - links stay as they are
+    # Files of HDFS are near already.
+    cache, others = split_options(options or {})
     if scheme in SCHEMES:
-        return _s3(text, options or {})
+        return _cached(_s3(text, others), cache)
     if scheme == "hdfs":
         # Not at the top: pyarrow's file systems cost time, and most tables are elsewhere.
         from lockgate.framework.io.hdfs import HdfsFileSystem
 
-        return HdfsFileSystem.of(text, options or {})
+        return HdfsFileSystem.of(text, others)
     try:
-        file_system = FsspecFileSystem(scheme, options)
+        file_system = FsspecFileSystem(scheme, others)
     except (ImportError, ValueError) as error:
         raise InputError(f"{text} cannot be reached: {error}") from error
-    return file_system, file_system.strip(text)
+    return _cached((file_system, file_system.strip(text)), cache)
+
+
+def _cached(found: tuple[FileSystem, str], cache: RangeCache | None) -> tuple[FileSystem, str]:
+    return found if cache is None else (CachedFileSystem(found[0], cache), found[1])
 
 
 def _s3(text: str, options: Mapping[str, str]) -> tuple[FileSystem, str]:

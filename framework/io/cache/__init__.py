@@ -1,0 +1,1 @@
+"""Ranges of remote files on a local disk."""
