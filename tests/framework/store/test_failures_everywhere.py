@@ -24,6 +24,8 @@ pytestmark = pytest.mark.usefixtures("without_lineage")
 LONG = {
     *("append to a branch", "create branch", "expire a branch", "fast forward", "rename branch"),
     *("rename tag", "replace tag", "rollback as latest"),
+    *("compact vectors", "write a changelog", "rewrite file index", "purge", "migrate table"),
+    *("expire to changelogs", "compact to a changelog"),
 }
 
 
@@ -63,9 +65,9 @@ def test_a_failure_at_any_operation(
     work = WORK[name]
     origin = started(work.start)
     whole = copied(origin, tmp_path / "whole")
-    before, counting = contents(whole), FaultyFileSystem()
+    before, counting = contents(whole, work.table), FaultyFileSystem()
     work.done(through(whole, counting))
-    after = contents(whole)
+    after = contents(whole, work.table)
     assert counting.asked > 1
     # Without a trace is who dies between two changes, wherever that is.
     points = range(counting.asked) if how == REFUSED else sorted(counting.changes)
