@@ -23,6 +23,38 @@ VERSIONS = JAVA / "versions"
 CHANGELOG = "org/apache/spark/sql/connector/catalog/Changelog.class"
 VERSION_FILE = JAVA.parents[1] / "version.py"
 VERSION_ENTRY = "io/lockgate/spark/version.properties"
+# What Maven and Spark's --packages call the jar: io.lockgate:lockgate-spark_2.13:VERSION.
+GROUP, ARTIFACT = "io.lockgate", "lockgate-spark_2.13"
+MAVEN_FOLDER = f"META-INF/maven/{GROUP}/{ARTIFACT}"
+# Spark is `provided`: it is there already, and no copy of it is fetched with the jar.
+POM = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0"
+         xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+         xsi:schemaLocation="http://maven.apache.org/POM/4.0.0 http://maven.apache.org/xsd/maven-4.0.0.xsd">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>{group}</groupId>
+  <artifactId>{artifact}</artifactId>
+  <version>{version}</version>
+  <packaging>jar</packaging>
+  <name>Lockgate's connector for Apache Spark</name>
+  <description>{description}</description>
+  <licenses>
+    <license>
+      <name>Apache License, Version 2.0</name>
+      <url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>
+    </license>
+  </licenses>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.spark</groupId>
+      <artifactId>spark-sql_2.13</artifactId>
+      <version>{spark}</version>
+      <scope>provided</scope>
+    </dependency>
+  </dependencies>
+</project>
+"""
 NO_JDK = (
     "Building the connector needs a JDK 17 or newer (javac), and there is none on the PATH or in JAVA_HOME.\n"
     "On Debian or Ubuntu: sudo apt-get install openjdk-17-jdk-headless"
@@ -71,13 +103,39 @@ def _resources() -> list[Path]:
     return sorted(path for path in (JAVA / "META-INF").rglob("*") if path.is_file())
 
 
-def _version_properties() -> str:
+def _versions() -> tuple[str, str]:
+    """Return the version of Lockgate and the number of the bridge's protocol."""
     text = VERSION_FILE.read_text()
     version = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
     protocol = re.search(r"^BRIDGE_PROTOCOL = (\d+)$", text, re.MULTILINE)
     if version is None or protocol is None:
         raise BuildError(f"{VERSION_FILE}: no VERSION or BRIDGE_PROTOCOL found")
-    return f"version={version[1]}\nprotocol={protocol[1]}\n"
+    return version[1], protocol[1]
+
+
+def _spark_version() -> str:
+    found = list(find_spark_jars().glob("spark-sql_2.13-*.jar"))
+    if len(found) != 1:
+        raise BuildError(f"{find_spark_jars()}: one spark-sql_2.13-VERSION.jar is expected, found {len(found)}")
+    return found[0].stem.removeprefix("spark-sql_2.13-")
+
+
+def _texts() -> dict[str, str]:
+    """Return the entries that name the version: for the connector, and for Maven."""
+    version, protocol = _versions()
+    pom = POM.format(
+        group=GROUP,
+        artifact=ARTIFACT,
+        version=version,
+        spark=_spark_version(),
+        description="Tables, lookup joins, policies and encrypted columns; needs the Python package "
+        f"lockgate {version} on the driver",
+    )
+    return {
+        VERSION_ENTRY: f"version={version}\nprotocol={protocol}\n",
+        f"{MAVEN_FOLDER}/pom.xml": pom,
+        f"{MAVEN_FOLDER}/pom.properties": f"groupId={GROUP}\nartifactId={ARTIFACT}\nversion={version}\n",
+    }
 
 
 def is_current() -> bool:
@@ -120,7 +178,7 @@ def build(*, force: bool = False) -> Path:
 def _pack(classes: Path) -> None:
     entries = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
     entries |= {str(path.relative_to(JAVA)): path.read_bytes() for path in _resources()}
-    entries[VERSION_ENTRY] = _version_properties().encode()
+    entries |= {name: text.encode() for name, text in _texts().items()}
     # A session that is running keeps the old jar open, so it is replaced, never written into.
     unfinished = JAR.with_suffix(f".{os.getpid()}.tmp")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
