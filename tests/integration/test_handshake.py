@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
 from lockgate.errors import BridgeError, VersionMismatchError
@@ -53,13 +54,44 @@ def test_java_refuses_another_package(spark: SparkSession) -> None:
     assert bridge.isAttached()
 
 
+@pytest.mark.parametrize(
+    ("compiled", "running", "runs"),
+    [
+        ("4.3.0", "4.3.1", True),
+        ("4.3.0", "4.2.1", True),
+        ("4.3.0", "4.1.4", False),
+        ("4.1.4", "4.2.0", False),
+        ("4.1.0", "4.1.4", True),
+        ("unknown", "4.1.4", False),
+    ],
+)
+def test_a_jar_for_another_spark(spark: SparkSession, compiled: str, running: str, *, runs: bool) -> None:
+    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
+    assert bridge.sparkFault() is None
+    fault = bridge.sparkFault(compiled, running)
+    assert (fault is None) == runs
+    if fault is not None:
+        assert compiled in fault
+        assert running in fault
+
+
 @pytest.mark.cluster
-def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ("version=0.0.7\nprotocol=1\n", "0.0.7"),
+        (f"version={VERSION}\nprotocol={BRIDGE_PROTOCOL}\nspark={{other}}\n", "compiled for Spark {other}"),
+    ],
+)
+def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path, properties: str, named: str) -> None:
+    # Classes of Spark became interfaces between these two.
+    spark = "4.3.0" if pyspark.__version__.startswith("4.1.") else "4.1.4"
+    properties, named = properties.format(other=spark), named.format(other=spark)
     other = tmp_path / "other.jar"
     entry = "io/lockgate/spark/version.properties"
     with zipfile.ZipFile(gateway.jar()) as real, zipfile.ZipFile(other, "w") as changed:
         for name in real.namelist():
-            content = b"version=0.0.7\nprotocol=1\n" if name == entry else real.read(name)
+            content = properties.encode() if name == entry else real.read(name)
             changed.writestr(name, content)
     printed = run(
         """
@@ -76,8 +108,8 @@ def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path) -> None:
         str(other),
     )
     assert printed.startswith("VersionMismatchError")
-    assert "0.0.7" in printed
-    assert VERSION in printed
+    assert named in printed
+    assert VERSION in printed or pyspark.__version__ in printed
 
 
 @pytest.mark.cluster

@@ -44,6 +44,9 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
 
     bridge = _bridge(spark)
     check_version(str(bridge.version()), int(bridge.protocol()))
+    fault = bridge.sparkFault()
+    if fault is not None:
+        raise VersionMismatchError(str(fault).removeprefix("VersionMismatchError: "))
     dispatcher.sessions.attach(spark)
     server = _server_of(dispatcher)
     try:

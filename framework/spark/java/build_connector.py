@@ -23,9 +23,8 @@ VERSIONS = JAVA / "versions"
 CHANGELOG = "org/apache/spark/sql/connector/catalog/Changelog.class"
 VERSION_FILE = JAVA.parents[1] / "version.py"
 VERSION_ENTRY = "io/lockgate/spark/version.properties"
-# What Maven and Spark's --packages call the jar: io.lockgate:lockgate-spark_2.13:VERSION.
-GROUP, ARTIFACT = "io.lockgate", "lockgate-spark_2.13"
-MAVEN_FOLDER = f"META-INF/maven/{GROUP}/{ARTIFACT}"
+# What Maven and Spark's --packages call a jar for Spark 4.3: io.lockgate:lockgate-spark-4.3_2.13:VERSION.
+GROUP = "io.lockgate"
 # Spark is `provided`: it is there already, and no copy of it is fetched with the jar.
 POM = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -114,27 +113,30 @@ def _versions() -> tuple[str, str]:
 
 
 def _spark_version() -> str:
-    found = list(find_spark_jars().glob("spark-sql_2.13-*.jar"))
+    jars = find_spark_jars()
+    found = list(jars.glob("spark-sql_2.13-*.jar"))
     if len(found) != 1:
-        raise BuildError(f"{find_spark_jars()}: one spark-sql_2.13-VERSION.jar is expected, found {len(found)}")
+        raise BuildError(f"{jars}: one spark-sql_2.13-VERSION.jar is expected, found {len(found)}")
     return found[0].stem.removeprefix("spark-sql_2.13-")
 
 
 def _texts() -> dict[str, str]:
     """Return the entries that name the version: for the connector, and for Maven."""
-    version, protocol = _versions()
+    (version, protocol), spark = _versions(), _spark_version()
+    artifact = f"lockgate-spark-{'.'.join(spark.split('.')[:2])}_2.13"
+    folder = f"META-INF/maven/{GROUP}/{artifact}"
     pom = POM.format(
         group=GROUP,
-        artifact=ARTIFACT,
+        artifact=artifact,
         version=version,
-        spark=_spark_version(),
+        spark=spark,
         description="Tables, lookup joins, policies and encrypted columns; needs the Python package "
         f"lockgate {version} on the driver",
     )
     return {
-        VERSION_ENTRY: f"version={version}\nprotocol={protocol}\n",
-        f"{MAVEN_FOLDER}/pom.xml": pom,
-        f"{MAVEN_FOLDER}/pom.properties": f"groupId={GROUP}\nartifactId={ARTIFACT}\nversion={version}\n",
+        VERSION_ENTRY: f"version={version}\nprotocol={protocol}\nspark={spark}\n",
+        f"{folder}/pom.xml": pom,
+        f"{folder}/pom.properties": f"groupId={GROUP}\nartifactId={artifact}\nversion={version}\n",
     }
 
 

@@ -17,7 +17,9 @@ from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
-COORDINATES = f"io.lockgate:lockgate-spark_2.13:{VERSION}"
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+ARTIFACT = f"lockgate-spark-{SPARK}_2.13"
+COORDINATES = f"io.lockgate:{ARTIFACT}:{VERSION}"
 # Older versions read no POM in a jar.
 INSTALL = "org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file"
 STATEMENTS = """
@@ -30,7 +32,7 @@ SELECT id, 'read' FROM lake.db.t;
 
 def test_the_jar_carries_its_pom() -> None:
     with zipfile.ZipFile(gateway.jar()) as jar:
-        folder = "META-INF/maven/io.lockgate/lockgate-spark_2.13"
+        folder = f"META-INF/maven/io.lockgate/{ARTIFACT}"
         pom = ElementTree.fromstring(jar.read(f"{folder}/pom.xml"))
         properties = jar.read(f"{folder}/pom.properties").decode()
     space = {"m": "http://maven.apache.org/POM/4.0.0"}
@@ -40,7 +42,7 @@ def test_the_jar_carries_its_pom() -> None:
 
     assert ":".join(str(text(f"m:{name}")) for name in ("groupId", "artifactId", "version")) == COORDINATES
     assert properties.splitlines()[-1] == f"version={VERSION}"
-    # Whoever uses the jar has a Spark, so none is fetched.
+    # A program that uses the jar has a Spark, so none is fetched.
     assert text("m:dependencies/m:dependency/m:artifactId") == "spark-sql_2.13"
     assert text("m:dependencies/m:dependency/m:scope") == "provided"
     assert text("m:dependencies/m:dependency/m:version") == pyspark.__version__
@@ -48,7 +50,7 @@ def test_the_jar_carries_its_pom() -> None:
 
 def test_the_documentation_names_these_coordinates() -> None:
     for page in ("docs/servers.md", "docs/spark.md"):
-        assert COORDINATES in (ROOT / page).read_text(), page
+        assert f"io.lockgate:lockgate-spark-4.3_2.13:{VERSION}" in (ROOT / page).read_text(), page
     assert f"{INSTALL} -Dfile=" in re.sub(r"\\\n\s*", "", (ROOT / "docs" / "servers.md").read_text())
 
 
@@ -74,6 +76,6 @@ def test_spark_sql_takes_it_from_a_local_repository(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "7\tread"
-    assert re.search(r"found io\.lockgate#lockgate-spark_2\.13;\S+ in local-m2-cache", done.stderr)
+    assert re.search(rf"found io\.lockgate#{re.escape(ARTIFACT)};\S+ in local-m2-cache", done.stderr)
     fetched = [path.name for path in tmp_path.rglob(".ivy2*/jars/*.jar")]
-    assert fetched == [f"io.lockgate_lockgate-spark_2.13-{VERSION}.jar"], "Spark is there already"
+    assert fetched == [f"io.lockgate_{ARTIFACT}-{VERSION}.jar"], "Spark is there already"

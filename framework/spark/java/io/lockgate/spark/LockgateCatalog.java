@@ -56,6 +56,9 @@ public final class LockgateCatalog extends ChangesCatalog
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    if (Bridge.sparkFault() != null) {
+      throw Bridge.failure(Bridge.sparkFault());
+    }
     if (!LockgateExtensions.isIn(SparkSession.active())) {
       throw Bridge.failure(LockgateExtensions.MISSING);
     }

@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.Properties;
 import java.util.Set;
+import org.apache.spark.package$;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests of Java to the driver's Python, and the registration of that Python. */
@@ -102,6 +103,26 @@ public final class Bridge {
 
   public static int protocol() {
     return Integer.parseInt(VERSION.getProperty("protocol", "-1"));
+  }
+
+  /**
+   * What is wrong with a jar in this Spark, or null: between 4.1 and 4.2 classes of Spark became
+   * interfaces, so that code compiled against one does not run in the other.
+   */
+  public static String sparkFault() {
+    return sparkFault(VERSION.getProperty("spark", "unknown"), package$.MODULE$.SPARK_VERSION());
+  }
+
+  /** What is wrong with a jar that was compiled for one version of Spark in another, or null. */
+  public static String sparkFault(String compiled, String running) {
+    if (compiled.startsWith("4.1.") == running.startsWith("4.1.")) {
+      return null;
+    }
+    return "VersionMismatchError: the connector jar is compiled for Spark "
+        + compiled
+        + ", and this is Spark "
+        + running
+        + ": take the jar for this Spark, or build it again where this pyspark is installed";
   }
 
   public static ObjectNode object() {
