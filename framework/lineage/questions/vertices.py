@@ -171,9 +171,9 @@ def _exact(database: sqlite3.Connection, text: str) -> VertexMatch | None:
 
 def _newest(database: sqlite3.Connection, name: str) -> int | None:
     found = database.execute(
-        "SELECT id FROM dataset WHERE name = ?1 OR (namespace != '' AND namespace || '/' || name = ?1) "
+        "SELECT id FROM dataset WHERE name = :name OR (namespace != '' AND namespace || '/' || name = :name) "
         "ORDER BY namespace = '' DESC, seen DESC, id DESC LIMIT 1",
-        (name,),
+        {"name": name},
     ).fetchone()
     if found is None:
         found = database.execute(
@@ -185,7 +185,7 @@ def _newest(database: sqlite3.Connection, name: str) -> int | None:
 def _columns(
     database: sqlite3.Connection, dataset: int, column: str | None, snapshot: int | None, text: str
 ) -> VertexMatch:
-    rows = database.execute(_COLUMNS, (dataset,)).fetchall()
+    rows = database.execute(_COLUMNS, {"dataset": dataset}).fetchall()
     if column is None:
         return VertexMatch(dataset, tuple(number for _, number in rows), snapshot, None)
     # Members of a struct are columns of their own; asking for the struct asks for all of them.
@@ -203,8 +203,8 @@ def _is_or_is_in(name: str, wanted: str) -> bool:
 
 # Of several columns that had a name one after the other, the last; what is gone only where nothing else is.
 _COLUMNS = """
-SELECT name, id FROM field f WHERE dataset = ?1 AND NOT EXISTS (
-  SELECT 1 FROM field g WHERE g.dataset = ?1 AND g.name = f.name AND g.uid != f.uid
+SELECT name, id FROM field f WHERE dataset = :dataset AND NOT EXISTS (
+  SELECT 1 FROM field g WHERE g.dataset = :dataset AND g.name = f.name AND g.uid != f.uid
   AND ((g.dropped IS NULL AND f.dropped IS NOT NULL)
        OR ((g.dropped IS NULL) = (f.dropped IS NULL) AND (g.named, g.id) > (f.named, f.id))))
 """

@@ -165,9 +165,13 @@ class Merger:
 
     def _forget_old_runs(self, processes: set[int]) -> None:
         self._database.executemany(
-            "DELETE FROM run WHERE process = ?1 AND rowid NOT IN "
-            "(SELECT rowid FROM run WHERE process = ?1 ORDER BY ended DESC LIMIT ?2)",
-            [(process, KEPT_RUNS) for process in sorted(processes) if self._count(process) > KEPT_RUNS],
+            "DELETE FROM run WHERE process = ? AND rowid NOT IN "
+            "(SELECT rowid FROM run WHERE process = ? ORDER BY ended DESC LIMIT ?)",
+            [
+                (process, process, KEPT_RUNS)
+                for process in sorted(processes)
+                if self._count(process) > KEPT_RUNS
+            ],
         )
 
     def _count(self, process: int) -> int:
