@@ -244,6 +244,36 @@ def test_statements_that_read_their_query_several_times(
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT d.city FROM (SELECT o.person AS p) AS s JOIN {people} {as_of} AS d ON s.p = d.id",
+        "SELECT d.city FROM (SELECT 1L AS p) AS s LEFT JOIN {people} {as_of} AS d ON s.p = d.id",
+        "SELECT d.city FROM {people} {as_of} AS d WHERE d.id = o.person",
+        "SELECT city FROM looked_up WHERE number = o.number",
+        "SELECT max(c) AS city FROM (SELECT 1 AS p), LATERAL (SELECT d.city AS c FROM (SELECT 1L AS p) AS s "
+        "JOIN {people} {as_of} AS d ON s.p = d.id)",
+    ],
+)
+def test_lateral_subqueries(spark: SparkSession, table: MakeName, query: str) -> None:
+    """They are refused in our words, whatever the subquery does with the rows around it."""
+    names = {"people": table("people"), "as_of": AS_OF.replace("o.proc_time", "PROCTIME()")}
+    looked_up = LOOKED_UP.format(people=names["people"], as_of=AS_OF)
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW looked_up AS {looked_up}")
+    for join in (", LATERAL", "LEFT JOIN LATERAL"):
+        with pytest.raises(AnalysisException, match="a LATERAL subquery cannot use a join FOR SYSTEM_TIME"):
+            spark.sql(f"SELECT o.number, x.city FROM orders AS o {join} ({query.format(**names)}) AS x")
+
+
+def test_lateral_subqueries_around_a_lookup(spark: SparkSession, table: MakeName) -> None:
+    lookup = f"JOIN {table('people')} {AS_OF} AS d ON o.person = d.id"
+    around = spark.sql(
+        f"SELECT o.number, z.y FROM orders AS o {lookup}, LATERAL (SELECT upper(d.city) AS y) AS z"
+    )
+    expected = spark.sql(f"SELECT o.number, upper(d.city) AS y FROM orders AS o {lookup}")
+    same(around, expected)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "MERGE INTO {cities} USING {people} {clause} AS s ON inhabitants = s.id WHEN MATCHED THEN DELETE",

@@ -106,14 +106,14 @@ public final class Bridge {
   }
 
   /**
-   * What is wrong with a jar in this Spark, or null: between 4.1 and 4.2 classes of Spark became
+   * The fault of this jar in this Spark, or null: between 4.1 and 4.2 classes of Spark became
    * interfaces, so that code compiled against one does not run in the other.
    */
   public static String sparkFault() {
     return sparkFault(VERSION.getProperty("spark", "unknown"), package$.MODULE$.SPARK_VERSION());
   }
 
-  /** What is wrong with a jar that was compiled for one version of Spark in another, or null. */
+  /** The fault of a jar that was compiled for one version of Spark in another, or null. */
   public static String sparkFault(String compiled, String running) {
     if (compiled.startsWith("4.1.") == running.startsWith("4.1.")) {
       return null;

@@ -26,6 +26,7 @@ public final class LookupJoins extends Rule<LogicalPlan> {
       return plan;
     }
     StrayLookups.refuseInChanges(plan);
+    StrayLookups.refuseInLateral(plan);
     if (!StrayLookups.isLookupIn(plan)) {
       return plan;
     }

@@ -5,6 +5,7 @@ import io.lockgate.spark.governance.PlanWalk;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LateralJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -64,6 +65,39 @@ public final class StrayLookups extends AbstractFunction1<LogicalPlan, BoxedUnit
               return null;
             })
         .over(plan);
+  }
+
+  /**
+   * Throws AnalysisException for a lookup, planned or not, in a LATERAL subquery. Spark repeats
+   * such a query for each row around it, so it refuses what a lookup is made of.
+   */
+  static void refuseInLateral(LogicalPlan plan) {
+    if (!plan.containsPattern(TreePattern$.MODULE$.LATERAL_JOIN())) {
+      return;
+    }
+    new PlanWalk(
+            part -> {
+              if (part instanceof LateralJoin lateral && usesLookup(lateral.right().plan())) {
+                throw Bridge.failure(
+                    "a LATERAL subquery cannot use a join FOR SYSTEM_TIME AS OF PROCTIME(), because"
+                        + " Spark repeats the subquery for each row: join the table with the outer"
+                        + " rows themselves, FROM orders AS o JOIN lake.db.dim FOR SYSTEM_TIME AS"
+                        + " OF o.proc_time AS d ON o.k = d.id");
+              }
+              return null;
+            })
+        .over(plan);
+  }
+
+  private static boolean usesLookup(LogicalPlan plan) {
+    boolean[] found = {false};
+    new PlanWalk(
+            part -> {
+              found[0] |= part instanceof LookupTable || isPlanned(part);
+              return found[0] ? part : null;
+            })
+        .over(plan);
+    return found[0];
   }
 
   /** The name of a statement that changes rows, or null; Spark rewrites most while it analyses. */
