@@ -23,7 +23,7 @@ VERSIONS = JAVA / "versions"
 CHANGELOG = "org/apache/spark/sql/connector/catalog/Changelog.class"
 VERSION_FILE = JAVA.parents[1] / "version.py"
 VERSION_ENTRY = "io/lockgate/spark/version.properties"
-# What Maven and Spark's --packages call a jar for Spark 4.3: io.lockgate:lockgate-spark-4.3_2.13:VERSION.
+# Maven and Spark's --packages find a jar for Spark 4.3 as io.lockgate:lockgate-spark-4.3_2.13:VERSION.
 GROUP = "io.lockgate"
 # Spark is `provided`: it is there already, and no copy of it is fetched with the jar.
 POM = """\
