@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points.cover import covers, missing
+    from lockgate.framework.governance.points.enforced import enforced_policies
     from lockgate.framework.governance.points.point import Point
     from lockgate.framework.governance.points.policies import PointGrant, points_of, policy_of
     from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
@@ -44,6 +45,7 @@ __all__ = [
     "RequestFolder",
     "SolrAudit",
     "covers",
+    "enforced_policies",
     "missing",
     "points_of",
     "policy_of",
@@ -72,6 +74,7 @@ __getattr__ = lazy_attributes(
         "RequestFolder": "lockgate.framework.governance",
         "covers": "lockgate.framework.governance.points.cover",
         "missing": "lockgate.framework.governance.points.cover",
+        "enforced_policies": "lockgate.framework.governance.points.enforced",
         "points_of": "lockgate.framework.governance.points.policies",
         "policy_of": "lockgate.framework.governance.points.policies",
         "service_definition": "lockgate.framework.governance.ranger.service_definition",

@@ -53,27 +53,45 @@ def policy_of(granted: PointGrant, *, number: int, service: str, catalog: str | 
     Raises InputError for names with wildcards and for a row limit that is null.
     """
     point = granted.point
-    levels = {"catalog": catalog} if catalog is not None else {}
-    levels |= {"database": point.database, "table": point.table or _EVERY, "column": point.column or _EVERY}
-    for level, name in (("database", point.database), ("table", point.table), ("column", point.column)):
-        if name is not None and set(name) & {"*", "?"}:
-            raise InputError(f"{level} {name!r} has a wildcard, so a policy would be about others too")
-    item: Document = {"accesses": [{"type": "select", "isAllowed": True}]}
-    item |= {name: list(getattr(granted, name)) for name in _WHO}
+    item: Document = {"accesses": [{"type": "select", "isAllowed": True}], **holders_json(granted)}
     if point.rows:
-        item["conditions"] = [{"type": _SCRIPT, "values": [f"ROWS({json.dumps(_text(point))})"]}]
+        item["conditions"] = [{"type": _SCRIPT, "values": [f"ROWS({json.dumps(text_of(point))})"]}]
     return {
         "id": number,
         "service": service,
         "name": f"point {number}: {point}",
         "policyType": 0,
         "isEnabled": True,
-        "resources": {level: {"values": [name]} for level, name in levels.items()},
+        "resources": {
+            **resource_of(point, catalog),
+            "column": {"values": [point.column or _EVERY]},
+        },
         "policyItems": [item],
     }
 
 
-def _text(point: Point) -> str:
+def holders_json(granted: PointGrant) -> Document:
+    """Return the holders of a grant as an item of a policy has them."""
+    return {name: list(getattr(granted, name)) for name in _WHO}
+
+
+def resource_of(point: Point, catalog: str | None) -> Document:
+    """Return the database and table of a point as a policy has them; InputError for names with wildcards."""
+    levels = {"catalog": {"values": [catalog]}} if catalog is not None else {}
+    database = _checked("database", point.database, point.database)
+    table = _checked("table", point.table or _EVERY, point.table)
+    _checked("column", point.column or _EVERY, point.column)
+    return {**levels, "database": {"values": [database]}, "table": {"values": [table]}}
+
+
+def _checked(level: str, value: str, name: str | None) -> str:
+    if name is not None and set(name) & {"*", "?"}:
+        raise InputError(f"{level} {name!r} has a wildcard, so a policy would be about others too")
+    return value
+
+
+def text_of(point: Point) -> str:
+    """Return the rows of a point as SQL, empty for all; InputError for a limit that is null."""
     return " AND ".join(
         f"{sql_name(column)} IN ({', '.join(sorted(map(_constant, values)))})"
         for column, values in sorted(point.rows.items())
