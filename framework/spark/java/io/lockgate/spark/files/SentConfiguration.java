@@ -1,6 +1,7 @@
 package io.lockgate.spark.files;
 
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.hadoop.conf.Configuration;
@@ -11,14 +12,32 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 
 /**
- * The Hadoop configuration of a session as executors have it. It is sent again only when it has
- * changed: sending it takes longer than planning a query of one row.
+ * The Hadoop configurations of sessions as executors have them. One is sent again only when it is
+ * not among the last: sending it takes longer than planning a query of one row.
+ *
+ * <p>Sessions of one server differ in their settings, and take turns. A single statement asks for
+ * two of them if it is planned in its own session and started by a thread with another.
  */
 public final class SentConfiguration {
-  private record Sent(
-      Map<String, String> entries, Broadcast<SerializableConfiguration> broadcast) {}
+  /** More than a server's sessions that differ in a moment; one takes some hundred kilobytes. */
+  private static final int MOST = 32;
 
-  // The last one of each context.
+  /** By their entries; the one that was asked for the longest time ago leaves first. */
+  private static final class Sent
+      extends LinkedHashMap<Map<String, String>, Broadcast<SerializableConfiguration>> {
+    private static final long serialVersionUID = 1L;
+
+    Sent() {
+      super(MOST, 0.75f, true);
+    }
+
+    @Override
+    protected boolean removeEldestEntry(
+        Map.Entry<Map<String, String>, Broadcast<SerializableConfiguration>> eldest) {
+      return size() > MOST;
+    }
+  }
+
   private static final Map<SparkContext, Sent> SENT = new WeakHashMap<>();
 
   private SentConfiguration() {}
@@ -27,20 +46,17 @@ public final class SentConfiguration {
     Configuration conf = spark.sessionState().newHadoopConf();
     Map<String, String> entries = new HashMap<>();
     conf.forEach(entry -> entries.put(entry.getKey(), entry.getValue()));
+    SparkContext context = spark.sparkContext();
     synchronized (SENT) {
-      Sent last = SENT.get(spark.sparkContext());
-      if (last == null || !last.entries().equals(entries)) {
-        last =
-            new Sent(
-                entries,
-                spark
-                    .sparkContext()
-                    .broadcast(
-                        new SerializableConfiguration(conf),
-                        ClassTag$.MODULE$.apply(SerializableConfiguration.class)));
-        SENT.put(spark.sparkContext(), last);
-      }
-      return last.broadcast();
+      return SENT.computeIfAbsent(context, any -> new Sent())
+          .computeIfAbsent(entries, any -> sent(context, conf));
     }
+  }
+
+  private static Broadcast<SerializableConfiguration> sent(
+      SparkContext context, Configuration conf) {
+    return context.broadcast(
+        new SerializableConfiguration(conf),
+        ClassTag$.MODULE$.apply(SerializableConfiguration.class));
   }
 }
