@@ -22,15 +22,24 @@ final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iter
 
   @Override
   public Iterator<InternalRow> apply(Iterator<InternalRow> rows) {
+    // For each row: a shared method that takes any work would be a virtual call and an object more.
     return new AbstractIterator<>() {
       @Override
       public boolean hasNext() {
-        return hiding(rows::hasNext);
+        try {
+          return rows.hasNext();
+        } catch (RuntimeException e) {
+          throw hidden(e);
+        }
       }
 
       @Override
       public InternalRow next() {
-        return hiding(rows::next);
+        try {
+          return rows.next();
+        } catch (RuntimeException e) {
+          throw hidden(e);
+        }
       }
     };
   }
