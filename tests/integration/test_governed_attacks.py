@@ -154,6 +154,9 @@ def test_a_migration_shows_no_more_than_its_caller_sees(world: World, lake_folde
             world,
             f"CALL lake.sys.migrate_table({source}, target_table => 'mine.copy', delete_origin => true)",
         )
+    found = told(world, "CALL lake.sys.migrate_database('spark', 'default', target_database => 'mine')")
+    assert "SELECT on database" in found
+    assert "attacked" not in found
     assert files.is_dir()
 
 

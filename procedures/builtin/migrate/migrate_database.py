@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lockgate.errors import InputError, LockgateError, NotFoundError, nearest
+from lockgate.framework.access import Action, Target
+from lockgate.framework.plugins import authorize, plugins
+from lockgate.framework.spark.foreign_relations import SESSION_CATALOG
 from lockgate.procedures.arguments import OPTIONS_MAP, parse_options, parse_pattern
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.builtin.migrate.source import CATALOG_TYPES
@@ -16,6 +19,8 @@ _LISTED = 20
 
 class MigrateDatabase(Procedure):
     """Migrates every table of a database of Spark's catalog whose name matches, one after the other.
+
+    Where policies decide, its names take SELECT on the database, and each table what `migrate_table` takes.
 
     Each new table has a snapshot of its own. A table that cannot be migrated is reported and counted, and the
     others are migrated all the same; a second call migrates what is left. Views are left out.
@@ -63,6 +68,8 @@ class MigrateDatabase(Procedure):
         parse_options(arguments["options"], arguments["options_map"])
         database = arguments["database"].strip("`").removeprefix("spark_catalog.")
         spark = context.require_spark(f"migrating the database {database!r} of Spark's catalog")
+        if plugins().decides_access():
+            authorize(Action.SELECT, Target("database", database, catalog=SESSION_CATALOG))
         names = _names(spark, database, arguments)
         target = (arguments["target_database"] or database).strip("`")
         if not context.catalog.namespace_exists(target) and not arguments["dry_run"]:

@@ -35,17 +35,19 @@ VALUES = {
     "timestamp": "2020-01-01 00:00:00",
     "watermark": 1,
     "source_type": "spark",
+    "source_table": "default.t",
 }
 MORE: dict[str, dict[str, Any]] = {
     "rollback": {"snapshot": 1},
     "rollback_to_as_latest": {"snapshot": 1},
     "create_tag_from_timestamp": {"timestamp": 1},
     "reset_consumer": {"next_snapshot_id": 1},
+    "migrate_file": {"target_table": "db.t"},
 }
 # What they tell of is asked about table by table, and tables that may not be read are left out.
 LEAVE_OUT = {"lineage", "impact", "plaintext", "compact_lineage", "compact_database", "show_grants"}
 # These ask Spark, and for what their statement or source needs: see below.
-ELSEWHERE = {"migrate_table", "check_access"}
+ELSEWHERE = {"migrate_table", "migrate_database", "merge_into", "check_access"}
 # These ask the policies, whether their caller may grant.
 OF_GRANTS = {"request_access", "grant", "revoke", "check_keys"}
 
