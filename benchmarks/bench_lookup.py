@@ -20,7 +20,7 @@ from lockgate.framework.store.catalog import Catalog
 SMALL, LARGE = 1_000_000, 10_000_000
 SIZES = (10_000, 100_000, 1_000_000)
 SOAK_MINUTES = 10.0
-PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99", "parsing")
+PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99", "parsing", "small")
 
 
 def main() -> int:
@@ -59,14 +59,15 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
         sealed_rows.sealed_rows(folder / "lake", name, rows, label, folder, repetitions)
     if "hot-rows" in wanted:
         hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
-    if wanted & {"streams", "refresh", "p99"} or ("parsing" in wanted and label == "1m"):
+    once = label == "1m" and wanted & {"parsing", "small"}
+    if once or wanted & {"streams", "refresh", "p99"}:
         _with_spark(folder, name, label, rows, wanted, arguments)
 
 
 def _with_spark(
     folder: Path, name: str, label: str, rows: int, wanted: set[str], arguments: argparse.Namespace
 ) -> None:
-    from lookups import refreshes, statements, streams
+    from lookups import refreshes, small, statements, streams
     from sessions import open_lake
 
     lake = open_lake(folder, memory="8g")
@@ -74,6 +75,8 @@ def _with_spark(
     try:
         if "parsing" in wanted and label == "1m":
             statements.parse_overhead(lake, repetitions)
+        if "small" in wanted and label == "1m":
+            small.small_dimensions(lake, folder, repetitions)
         if "streams" in wanted:
             streams.versus_spark(lake, name, rows, label, folder, list(SIZES), repetitions)
             streams.versus_cached(lake, name, rows, label, folder, 100_000, repetitions)

@@ -56,10 +56,18 @@ class Took(NamedTuple):
 class Stream:
     """A running query whose micro-batches are handed to it one by one."""
 
-    def __init__(self, lake: Lake, folder: Path, join: Join, *, each_batch: bool = False) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        folder: Path,
+        join: Join,
+        *,
+        each_batch: bool = False,
+        schema: str = STREAM_SCHEMA,
+    ) -> None:
         self._source, self._given = folder / "source", 0
         self._source.mkdir(parents=True)
-        reader = lake.spark.readStream.schema(STREAM_SCHEMA).option("maxFilesPerTrigger", 1)
+        reader = lake.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         stream = reader.parquet(str(self._source))
 
         def write(batch: DataFrame, _: int) -> None:

@@ -105,7 +105,7 @@ class Lookup:
         query, as in batch jobs, it is kept for `lookup.cache-file-retention`. Raises LookupTimeoutError if
         it is not built in `lookup.timeout`, and the error of the build if nothing was ever built.
         """
-        self.touch()
+        self._used_at = time.monotonic()
         if query_id is None or batch_id is None:
             chosen = self._choose()
             return chosen[0], self.provide(*chosen)

@@ -7,6 +7,7 @@ In `StreamingQueryProgress.observedMetrics`, under the lookup's name, for each b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
@@ -29,16 +30,16 @@ def observed(
     spec: LookupSpec,
     matched: Column,
     snapshot: Column,
-    pin: Column,
+    state: Mapping[str, Column],
     *,
     by_spark: bool = False,
 ) -> DataFrame:
-    """Observe `rows`, of which the aggregate `matched` counts those with a match; `pin` is the batch's.
+    """Observe `rows`, of which the aggregate `matched` counts those with a match.
 
-    The pin is the same for all rows, so it is no aggregate of theirs: that would cost more than the counting.
+    `state` has the figures of the batch's pin, by member. A batch without rows may have none.
     """
     count = functions.count(functions.lit(1))
-    large = count >= pin["cache_rows"] * SPARK_FROM
+    large = count >= state["cache_rows"] * SPARK_FROM
     if by_spark:
         warning = functions.when((count > 0) & ~large, TOO_SMALL)
     else:
@@ -49,7 +50,7 @@ def observed(
         matched.alias("matched"),
         functions.try_divide(matched, count).alias("hit_rate"),
         functions.max(snapshot).alias("snapshot"),
-        *(pin[member].alias(member) for member in STATE_MEMBERS),
+        *(state[member].alias(member) for member in STATE_MEMBERS),
         warning.alias("warning"),
     )
 

@@ -34,6 +34,7 @@ from lockgate.lookup.spec.spec import LookupSpec, SpecJson, cache_id
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
     from lockgate.framework.store.table import Table
+    from lockgate.lookup.driver.owner_sites import Site
 
 # The read option that carries the lookup's spec.
 SPEC_OPTION = "lookup.spec"
@@ -94,7 +95,6 @@ class PinTable:
         Raises LookupCacheError if the dimension is another one than the join was planned with, and
         AccessDeniedError if the one who joins may not read the columns of the join.
         """
-        from lockgate.lookup.driver.cluster import site_for
         from lockgate.lookup.driver.registry import lookup_for
 
         if SPEC_OPTION not in options:
@@ -111,8 +111,8 @@ class PinTable:
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch), 0, 0)
-        _forget_ended_queries(context.spark, query)
-        site = functools.partial(site_for, context.spark)
+        _forget_ended_queries(context, query)
+        site = functools.partial(_site, context)
         if GROUPS_OPTION in options:
             groups = int(options[GROUPS_OPTION])
             lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, site)
@@ -174,11 +174,18 @@ def _other_table(table: Table) -> LookupCacheError:
     )
 
 
-def _forget_ended_queries(spark: Any, asking: str | None) -> None:
+def _site(context: BridgeContext) -> Site:
+    from lockgate.lookup.driver.cluster import site_for
+
+    return site_for(context.spark)
+
+
+def _forget_ended_queries(context: BridgeContext, asking: str | None) -> None:
     def runs(query_id: str) -> bool:
         if query_id == asking:
             return True
-        # Of all the sessions of this driver.
+        # Of all the sessions of this driver. A session is asked for only here: it takes calls of the JVM.
+        spark: Any = context.spark
         running = spark._jsparkSession.sharedState().activeStreamingQueries()
         return bool(running.containsKey(java_class(spark, "java.util.UUID").fromString(query_id)))
 

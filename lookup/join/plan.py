@@ -45,6 +45,7 @@ from lockgate.lookup.join.pin_table import (
     MARK_MEMBER,
     SNAPSHOT_MEMBER,
     SPEC_OPTION,
+    STATE_MEMBERS,
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
 from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
@@ -127,7 +128,7 @@ def by_cache(join: Join) -> DataFrame:
     warn_of_detached_owner(join.stream.sparkSession)
     number = next_number()
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
-    marked = f"__lockgate_mark_{number}"
+    marked, whole = f"__lockgate_mark_{number}", f"__lockgate_whole_{number}"
     stream, group, groups = join.stream, f"__lockgate_group_{number}", None
     buckets = buckets_for(join.dimension, join.spec)
     if buckets is not None:
@@ -137,7 +138,13 @@ def by_cache(join: Join) -> DataFrame:
     retried = options.retry is not None
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
-    rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
+    # One subquery, whose members become columns: Spark optimizes and plans each subquery that it sees apart.
+    rows = stream.withColumn(whole, pin)
+    members = {pinned: SNAPSHOT_MEMBER, marked: MARK_MEMBER}
+    if join.stream.isStreaming:
+        members |= {f"__lockgate_{member}_{number}": member for member in STATE_MEMBERS}
+    rows = rows.withColumns({name: functions.col(whole)[member] for name, member in members.items()})
+    rows = rows.drop(whole)
     # Its values are not those of the key, which may be of an encrypted column. What is said of the new
     # columns is said of the answer too: Spark forgets the columns where only expressions on them are wanted.
     marks = _marks(join)
@@ -151,7 +158,8 @@ def by_cache(join: Join) -> DataFrame:
         found = (
             functions.count_if(functions.size(answer) > 0) if join.layout.many else functions.count(answer)
         )
-        rows = observed(join.stream, rows, join.spec, found, snapshot, pin)
+        state = {member: functions.max(name) for name, member in members.items() if member in STATE_MEMBERS}
+        rows = observed(join.stream, rows, join.spec, found, snapshot, state)
     own = SNAPSHOT_FIELD.name
     if join.layout.many:
         spread = functions.inline if join.how == "inner" else functions.inline_outer
@@ -159,15 +167,15 @@ def by_cache(join: Join) -> DataFrame:
     else:
         if join.how == "inner":
             rows = rows.where(functions.col(matched).isNotNull())
-        members = [*join.names, *([own] if retried else [])]
-        rows = rows.withColumns({name: functions.col(matched).getField(name) for name in members})
+        found_members = [*join.names, *([own] if retried else [])]
+        rows = rows.withColumns({name: functions.col(matched).getField(name) for name in found_members})
     if retried:
         snapshot = functions.coalesce(functions.col(own), snapshot)
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
     for name, metadata in marks.items():
         rows = rows.withColumn(name, column_named(name).alias(name, metadata=metadata))
-    return rows.drop(pinned, marked, matched, own, group)
+    return rows.drop(*members, matched, own, group)
 
 
 def _marks(join: Join) -> dict[str, dict[str, Any]]:

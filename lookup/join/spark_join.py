@@ -13,7 +13,13 @@ from pyspark.sql import functions
 from lockgate.errors import UnsupportedError
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.lookup.join.metrics import observed
-from lockgate.lookup.join.pin_table import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
+from lockgate.lookup.join.pin_table import (
+    ANSWER_OPTION,
+    CACHE_OPTION,
+    SNAPSHOT_MEMBER,
+    SPEC_OPTION,
+    STATE_MEMBERS,
+)
 from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of
 from lockgate.lookup.join.spark_filter import spark_column
 from lockgate.lookup.join.strategy import snapshot_for_spark, streaming_batch
@@ -54,7 +60,8 @@ def by_spark(join: Join) -> DataFrame:
     found = functions.col(mark).isNotNull()
     if stream.isStreaming:
         matched = functions.count(functions.col(mark))
-        rows = observed(join.stream, rows, join.spec, matched, snapshot, pin, by_spark=True)
+        state = {member: pin[member] for member in STATE_MEMBERS}  # in no column, which a shuffle would carry
+        rows = observed(join.stream, rows, join.spec, matched, snapshot, state, by_spark=True)
     if join.how == "inner":
         # A left join without what found nothing: the optimizer makes an inner one of it, and the new columns
         # may be null, as they are where the cache answers.
