@@ -20,7 +20,7 @@ from lockgate.framework.store.catalog import Catalog
 SMALL, LARGE = 1_000_000, 10_000_000
 SIZES = (10_000, 100_000, 1_000_000)
 SOAK_MINUTES = 10.0
-PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99", "parsing", "small")
+PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99", "parsing", "small", "partial")
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: argparse.Namespace) -> None:
-    from lookups import builds, hot_rows, rates, sealed_rows
+    from lookups import builds, hot_rows, partial, rates, sealed_rows
     from lookups.dimension import make_dimension
 
     name, wanted, repetitions = f"b.dimension_{label}", set(arguments.only), arguments.repetitions
@@ -57,6 +57,8 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
                 rates.misses(table, rows, cache, folder, repetitions)
     if "sealing" in wanted:
         sealed_rows.sealed_rows(folder / "lake", name, rows, label, folder, repetitions)
+    if "partial" in wanted:
+        partial.partial_cache(table, rows, label, folder, repetitions)
     if "hot-rows" in wanted:
         hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
     once = label == "1m" and wanted & {"parsing", "small"}

@@ -29,6 +29,7 @@ class Storage(StrEnum):
 
     FULL = "full"
     MEMORY = "memory"
+    PARTIAL = "partial"
 
 
 class FoundRows(NamedTuple):

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
-from lockgate.framework.orc import MASKED
+from lockgate.errors import LookupCacheError, SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.visibility import visibility
 from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
@@ -27,7 +26,7 @@ from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
 from lockgate.lookup.spec.options import lookup_options
-from lockgate.lookup.spec.row_selection import RowSelection, RowSelector
+from lockgate.lookup.spec.row_selection import RowSelection, RowSelector, check_masks
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ class CacheBuilder:
         return store.size() > _LAYERS_SHARE * self._options.memory_max
 
     def _step(self, store: Store, rows: pa.Table) -> Step:
-        self._check_masks(rows.schema)
+        check_masks(rows.schema, self._masked, self.spec.identifier)
         kinds = rows.column("_VALUE_KIND")
         matching = self._matching(rows)
         return make_step(self.layout, store, self._batch(self._selector.shown(rows)), kinds, matching)
@@ -278,7 +277,7 @@ class CacheBuilder:
         names = list(self.layout.read_columns)
         # The cache was laid out by the table's schema, which may be newer than the snapshot's.
         for batch in self._selector.read(self._selection, names, snapshot_id):
-            self._check_masks(batch.schema)
+            check_masks(batch.schema, self._masked, self.spec.identifier)
             rows = pa.Table.from_batches([batch]).select(names)
             del batch
             kept = self._matching(rows)
@@ -291,12 +290,3 @@ class CacheBuilder:
                 yield slices.pop(0)
             # Arrow's allocator would keep the memory of one part while numpy works on it.
             pa.default_memory_pool().release_unused()
-
-    def _check_masks(self, schema: pa.Schema) -> None:
-        # The cache's name covers the masked columns. Later jobs would take any other mask for a value.
-        for member in schema:
-            if MASKED in (member.metadata or {}) and member.name not in self._masked:
-                raise KeyMissingError(
-                    f"column {member.name!r} of {self.spec.identifier} can only be read as its mask: the "
-                    "version of its key that the files were written with is not held, or denied"
-                )

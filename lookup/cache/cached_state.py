@@ -15,6 +15,7 @@ from lockgate.lookup.cache.generation_info import GenerationInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.codec.lists import unpack
+from lockgate.lookup.spec.spec import CacheLayout
 
 # The rows of each key where a key has one at most: no caller needs them.
 _ONE_EACH: Int64s = np.zeros(0, np.int64)
@@ -43,30 +44,14 @@ class AnswerTooLarge(Exception):  # noqa: N818 - a turn of events inside the pac
         self.parts = parts
 
 
-class Generation:
-    """The state of a dimension at one snapshot, open for reading."""
+class KeyedState:
+    """The state of a dimension at one snapshot, open for reading: `reader` finds the values of its keys."""
 
-    def __init__(
-        self,
-        directory: CacheDirectory,
-        snapshot_id: int,
-        cache_bytes: int,
-        cipher: CacheCipher | None = None,
-    ) -> None:
-        info = directory.generation(snapshot_id)
-        if info is None:
-            directory.layout()  # raises the more telling error when there is no cache at all
-            raise LookupCacheError(
-                f"the lookup cache {directory.path} does not hold snapshot {snapshot_id} (any more); "
-                f"it holds {directory.generations() or 'none'}"
-            )
-        self.info: GenerationInfo = info
-        self.layout = directory.layout().with_cipher(cipher)
-        if self.layout.keys and cipher is None:
-            raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
-        path = directory.generation_path(snapshot_id) / "db"
-        self._store: Reader = open_reader(path, info.storage, cache_bytes, cipher)
-        self._answer = [self.layout.row_schema.get_field_index(name) for name in self.layout.columns]
+    def __init__(self, info: GenerationInfo, layout: CacheLayout, reader: Reader) -> None:
+        self.info = info
+        self.layout = layout
+        self._store = reader
+        self._answer = [layout.row_schema.get_field_index(name) for name in layout.columns]
 
     @property
     def snapshot_id(self) -> int:
@@ -142,6 +127,33 @@ class Generation:
         if not batches:
             return self.layout.row_codec.decode(Rows.empty()).select(self._answer)
         return pa.concat_batches(batches)
+
+
+class Generation(KeyedState):
+    """A state that lies in the folder of a cache."""
+
+    def __init__(
+        self,
+        directory: CacheDirectory,
+        snapshot_id: int,
+        cache_bytes: int,
+        cipher: CacheCipher | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        info = directory.generation(snapshot_id)
+        if info is None:
+            directory.layout()  # raises the more telling error when there is no cache at all
+            raise LookupCacheError(
+                f"the lookup cache {directory.path} does not hold snapshot {snapshot_id} (any more); "
+                f"it holds {directory.generations() or 'none'}"
+            )
+        layout = directory.layout().with_cipher(cipher)
+        if layout.keys and cipher is None:
+            raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
+        if reader is None:
+            path = directory.generation_path(snapshot_id) / "db"
+            reader = open_reader(path, info.storage, cache_bytes, cipher)
+        super().__init__(info, layout, reader)
 
 
 def _check_size(found: Sequence[FoundRows], asked: Int64s, distinct: int, most_bytes: int) -> None:

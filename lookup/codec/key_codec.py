@@ -162,6 +162,13 @@ class KeyCodec:
             hashes = keys.words[keys.offsets[:-1]].byteswap()
         return Keys(keys, hashes, valid)
 
+    def decode(self, keys: Rows) -> pa.RecordBatch:
+        """Return the columns of encoded keys that are not sealed."""
+        assert self._seal is None, "a sealed key cannot be read"
+        words = keys.words.copy()
+        words[keys.starts] = 0  # the word of the hash, which says of rows which values are null: none here
+        return self._rows.decode(Rows(words, keys.offsets))
+
 
 def _normal(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):

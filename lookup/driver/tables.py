@@ -23,10 +23,13 @@ from lockgate.framework.store.schema.unsupported_features import (
 )
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
-from lockgate.lookup.cache.cached_state import Generation, LookupResult
+from lockgate.lookup.cache.cached_state import Generation, KeyedState, LookupResult
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
+from lockgate.lookup.owner.partial_builder import partial_info
 from lockgate.lookup.owner.pipe import error_from_json
+from lockgate.lookup.partial.cache import LocalReader, PartialCache, SnapshotName
+from lockgate.lookup.partial.choice import is_partial
 from lockgate.lookup.spec.cache_paths import local_path, place_text
 from lockgate.lookup.spec.options import lookup_options, option_texts
 from lockgate.lookup.spec.spec import (
@@ -108,7 +111,7 @@ class LookupTable:
         self.layout = layout_of(spec, table.schema)
         self._options = lookup_options(table.options, spec.options)
         self._directory = directory_for(table, spec)
-        self._generation: Generation | None = None
+        self._generation: KeyedState | None = None
 
     def open(self) -> None:
         """Open the cache, or load the table if there is none.
@@ -216,6 +219,29 @@ class PrimaryKeyLookupTable(LookupTable):
     kind = CacheStructure.PRIMARY_KEY
 
 
+class PartialLookupTable(PrimaryKeyLookupTable):
+    """A dimension joined by its primary key, whose rows are read when their keys are asked for."""
+
+    def __init__(self, table: Table, spec: LookupSpec) -> None:
+        super().__init__(table, spec)
+        self._cache = PartialCache(table, spec, self.layout)
+
+    def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
+        """Answer from a snapshot, by default the newest; returns the facts about it.
+
+        Returns None for a table without snapshots. If it fails, the old state stays in use.
+        """
+        started = time.monotonic()
+        snapshot = newest_target(self.table) if snapshot_id is None else self.table.snapshot(snapshot_id)
+        if snapshot is None:
+            return None
+        changes = self._cache.advance(snapshot)
+        info = partial_info(snapshot, self._cache, changes, started)
+        reader = LocalReader(self._cache, SnapshotName.of(snapshot))
+        self._generation = KeyedState(info, self.layout, reader)
+        return info
+
+
 class SecondaryIndexLookupTable(LookupTable):
     """A dimension with a primary key, joined by other columns: several rows per key, kept up to date."""
 
@@ -260,7 +286,11 @@ def open_lookup(
     Raises ColumnNotFoundError, UnsupportedTypeError and OptionError if the lookup is impossible.
     """
     spec = make_spec(table, on, columns, where, options)
-    lookup = _KINDS[structure_of(table.schema, spec.keys)](table, spec)
+    newest = newest_target(table)
+    kind = _KINDS[structure_of(table.schema, spec.keys)]
+    if is_partial(table, spec, 0 if newest is None else newest.total_record_count):
+        kind = PartialLookupTable
+    lookup = kind(table, spec)
     warn_of_masks(table, lookup.layout)
     lookup.open()
     return lookup

@@ -23,6 +23,7 @@ from lockgate.lookup.codec.key_codec import type_mismatch, widens
 from lockgate.lookup.join.plan import Join, by_cache
 from lockgate.lookup.join.spark_join import by_spark
 from lockgate.lookup.join.strategy import choose
+from lockgate.lookup.partial.choice import is_partial
 from lockgate.lookup.spec.options import option_texts
 from lockgate.lookup.spec.rights import governed
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
@@ -76,6 +77,7 @@ def lookup_join(
     cached = not choose(stream, dimension, spec).by_spark
     if cached:  # Spark's own join is a query, governed like any other
         spec = _governed(stream.sparkSession, dimension, spec)
+        is_partial(dimension, spec, 0)  # refuses what a partial cache cannot do, before anything starts
     layout = layout_of(spec, dimension.schema)
     warn_of_masks(dimension, layout)
     _check_types(stream, stream_keys, layout, dimension)

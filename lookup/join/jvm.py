@@ -19,6 +19,7 @@ from pyspark.sql import functions
 from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
 from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.partial.choice import guessed_bytes
 from lockgate.lookup.spec.options import LookupOptions
 from lockgate.lookup.spec.spec import cached_layout
 
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
-
-_WORD_BYTES = 8
-# A guess of the words for a row's hash, its key and the ends of both, and for a string.
-_OVERHEAD_WORDS = 5
-_STRING_WORDS = 4
 
 
 def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: LookupOptions) -> bool:
@@ -46,15 +42,10 @@ def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options:
     if None in keys + columns or "millis" in keys:
         return False
     if options.cache == "auto":
-        return _guessed_bytes(table, layout) <= options.memory_max
+        newest = newest_target(table)
+        rows = 0 if newest is None else newest.total_record_count
+        return guessed_bytes(layout, rows) <= options.memory_max
     return options.cache == "memory"
-
-
-def _guessed_bytes(table: Table, layout: CacheLayout) -> int:
-    newest = newest_target(table)
-    kinds = [*layout.key_schema.types, *layout.row_schema.types]
-    words = _OVERHEAD_WORDS + sum(_STRING_WORDS if is_variable(kind) else 1 for kind in kinds)
-    return 0 if newest is None else newest.total_record_count * words * _WORD_BYTES
 
 
 def _kind(data_type: pa.DataType) -> str | None:

@@ -18,6 +18,7 @@ from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import offsets_of
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.owner.key_server import fetch_cipher
+from lockgate.lookup.owner.partial_service import partial_reader
 from lockgate.lookup.owner.state_wait import await_state, is_there
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
@@ -78,7 +79,8 @@ def generation(wanted: WantedState) -> Generation:
             return entry[1]
         with contextlib.suppress(FileNotFoundError):  # the next step has a better error
             directory.check(snapshot_id)
-        fresh = Generation(directory, snapshot_id, wanted.cache_bytes, _cipher(directory))
+        reader = partial_reader(directory, snapshot_id)
+        fresh = Generation(directory, snapshot_id, wanted.cache_bytes, _cipher(directory), reader)
         if mark not in (0, fresh.info.mark):
             fresh.close()
             raise LookupCacheError(

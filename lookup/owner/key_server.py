@@ -56,11 +56,11 @@ class KeyServer:
         folder = directory.path / "keys"
         folder.mkdir(mode=0o700, exist_ok=True)
         check_own_folder(folder, ADVICE)
-        _sweep(folder)
+        sweep_sockets(folder)
         # Not by the process's number, which two containers that share the folder may both have.
         self._path = folder / f"{uuid.uuid4().hex[:12]}.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with _address(self._path) as address:
+        with socket_address(self._path) as address:
             self._socket.bind(address)
         self._path.chmod(0o600)
         self._socket.listen(16)
@@ -128,7 +128,7 @@ def _ask(path: Path) -> bytes | LockgateError:
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_ANSWER_SECONDS)
         check_private_socket(path)
-        with _address(path) as address:
+        with socket_address(path) as address:
             connection.connect(address)
         if not is_own_peer(connection):
             return b""
@@ -151,7 +151,8 @@ def _key_in(answer: bytes, path: Path) -> bytes | LockgateError:
 
 
 @contextlib.contextmanager
-def _address(path: Path) -> Iterator[str]:
+def socket_address(path: Path) -> Iterator[str]:
+    """Give an address of the socket at `path` while the block runs; LookupCacheError if there can be none."""
     # The name of a socket has at most about 100 bytes; a longer one is reached through its open folder.
     if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
         yield str(path)
@@ -166,13 +167,14 @@ def _address(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def _sweep(folder: Path) -> None:
+def sweep_sockets(folder: Path) -> None:
+    """Remove the sockets that nobody answers at."""
     # Killed owners leave their sockets.
     for path in folder.glob("*.sock"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_ANSWER_SECONDS)
             try:
-                with _address(path) as address:
+                with socket_address(path) as address:
                     connection.connect(address)
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)

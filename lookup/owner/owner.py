@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from lockgate.errors import LockgateError
-from lockgate.lookup.cache.builder import CacheBuilder, check_mark, fingerprint
+from lockgate.lookup.cache.backends import Storage
+from lockgate.lookup.cache.builder import check_mark, fingerprint
 from lockgate.lookup.cache.cache_key import CacheKey
 from lockgate.lookup.cache.caches import note_status
 from lockgate.lookup.cache.directory import CacheDirectory, sweep_caches
 from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.owner.key_server import KeyServer
+from lockgate.lookup.owner.partial_builder import make_builder
 from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.owner.standby import private_stdout, read_lines
 from lockgate.lookup.spec.options import lookup_options
@@ -38,6 +40,7 @@ from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
+    from lockgate.lookup.cache.builder import CacheBuilder
     from lockgate.lookup.cache.generation_info import GenerationInfo
     from lockgate.lookup.owner.messages import (
         BuildOrder,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
         Opening,
         Order,
     )
+    from lockgate.lookup.owner.partial_builder import PartialBuilder
     from lockgate.lookup.owner.standby import Turn
 
 _Command: TypeAlias = "BuildOrder | HoldOrder | CloseOrder"
@@ -78,8 +82,9 @@ class Owner:
         self._commands = commands
         self._directory = directory
         self._lock: IO[bytes] | None = None
-        self._builder: CacheBuilder | None = None
+        self._builder: CacheBuilder | PartialBuilder | None = None
         self._pending: list[BuildOrder] = []
+        self._revived = False
         self._reported = 0.0
         self._key_server: KeyServer | None = None
 
@@ -186,6 +191,7 @@ class Owner:
     # --- with the lock -----------------------------------------------------------------------------
 
     def _write(self) -> None:
+        self._answer_of_states()
         while self._pending and self._lock is not None:
             command = self._pending.pop(0)
             self._build(command["snapshot"], command["serve"])
@@ -194,10 +200,20 @@ class Owner:
                 return
             self._build_for_others(snapshot_id, mark)
 
+    def _answer_of_states(self) -> None:
+        # States of a partial cache that an owner before published are answered by this one.
+        if self._builder is not None or self._pending or self._revived:
+            return
+        self._revived = True
+        current = self._directory.current()
+        info = None if current is None else self._directory.generation(current)
+        if info is not None and info.storage == Storage.PARTIAL:
+            self._build(info.snapshot_id, serve=False)
+
     def _build(self, snapshot_id: int, serve: bool) -> Exception | None:
         try:
             if self._builder is None:
-                self._builder = CacheBuilder(self._table, self._spec, self._directory, self._progress)
+                self._builder = make_builder(self._table, self._spec, self._directory, self._progress)
             info = self._builder.build(snapshot_id, serve=serve)
         except Exception as error:  # whatever went wrong, the driver must hear of it
             if self._was_removed():

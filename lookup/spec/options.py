@@ -17,9 +17,10 @@ from lockgate.lookup.spec.periods import NO_PERIODS, Periods, parse_periods
 
 CACHE = Option(
     "lookup.cache",
-    one_of("auto", "full", "memory"),
+    one_of("auto", "full", "memory", "partial"),
     "auto",
-    "store of the cached rows: RocksDB (full), mapped files (memory), or the one that suits the size (auto)",
+    "store of the cached rows: RocksDB (full), mapped files (memory), memory for the rows asked for "
+    "(partial), or the one that suits the size (auto)",
 )
 STRATEGY = Option(
     "lookup.strategy",
@@ -50,6 +51,12 @@ MEMORY_MAX = Option(
     parse_size,
     2 << 30,
     "largest cache that lookup.cache=auto keeps in mapped files; all workers of a host share its pages",
+)
+PARTIAL_MAX = Option(
+    "lookup.partial-max-size",
+    parse_size,
+    256 << 20,
+    "memory of the owner for the keys that lookup.cache=partial keeps, with a row or without",
 )
 IN_JVM = Option(
     "lookup.in-jvm",
@@ -170,6 +177,7 @@ ALL: tuple[Option[Any], ...] = (
     CACHE_MEMORY,
     CACHE_DISK,
     MEMORY_MAX,
+    PARTIAL_MAX,
     IN_JVM,
     BOOTSTRAP_PARALLELISM,
     FILE_RETENTION,
@@ -231,6 +239,7 @@ class LookupOptions:
     cache_memory: int
     cache_disk: int
     memory_max: int
+    partial_max: int
     in_jvm: bool
     bootstrap_parallelism: int
     file_retention: float
@@ -275,6 +284,7 @@ def _parsed(own: frozenset[tuple[str, str]], named: frozenset[tuple[str, str]]) 
         cache_memory=joined.get_option(CACHE_MEMORY),
         cache_disk=joined.get_option(CACHE_DISK),
         memory_max=joined.get_option(MEMORY_MAX),
+        partial_max=joined.get_option(PARTIAL_MAX),
         in_jvm=joined.get_option(IN_JVM),
         bootstrap_parallelism=joined.get_option(BOOTSTRAP_PARALLELISM),
         file_retention=joined.get_option(FILE_RETENTION).total_seconds(),

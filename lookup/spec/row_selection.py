@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from lockgate.errors import KeyMissingError
 from lockgate.framework.access import ALLOWED
+from lockgate.framework.orc import MASKED
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.request import require_unrestricted
@@ -26,6 +28,7 @@ from lockgate.pushdown import (
 
 if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.table import Table
     from lockgate.lookup.codec.byte_rows import Bools
     from lockgate.lookup.spec.spec import LookupSpec
@@ -70,19 +73,21 @@ class RowSelector:
             self._selected_at = time.monotonic()
         return self._last
 
-    def read(self, selection: RowSelection, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
-        """Read at least the selected rows of a snapshot, by the schema of the table, which may be newer."""
+    def plan(self, selection: RowSelection, columns: list[str], snapshot_id: int) -> ScanPlan:
+        """Plan to read at least the selected rows of a snapshot, by the newest schema of the table."""
         where = self._decision.on_stored(AlwaysTrue() if selection.where is None else selection.where)
         plan = self._table.scan(where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
         # This leaves out the rows and values that the rights of the cache hide.
         require_unrestricted(self._table, plan.decision, "a lookup cache")
+        return plan
+
+    def read(self, selection: RowSelection, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        """Read at least the selected rows of a snapshot, as `plan` does."""
+        plan = self.plan(selection, columns, snapshot_id)
         if self._spec.group is None:
             return self._table.read_batches(plan, threads=_DECODING_THREADS)
         number, count = self._spec.group
-        buckets = int(self._table.schema.options["bucket"])
-        entries = self._table.manifests.live_files(self._table.snapshot(snapshot_id))
-        # After a change of the number of buckets, files of a partition may still have the old one.
-        if {entry.total_buckets for entry in entries} <= {buckets}:
+        if has_one_bucket_count(self._table, snapshot_id):
             mine = tuple(split for split in plan.splits if split.bucket % count == number)
             plan = replace(plan, splits=mine)
         return self._table.read_batches(plan, threads=_DECODING_THREADS)
@@ -110,6 +115,29 @@ class RowSelector:
         buckets = assign_buckets(rows, keys, schema.types_of(keys), int(schema.options["bucket"]))
         mine: Bools = buckets % count == number
         return mine
+
+
+def has_one_bucket_count(table: Table, snapshot_id: int) -> bool:
+    """Say whether all files of a snapshot have the table's number of buckets.
+
+    After a change of the number, files of a partition may still have the old one.
+    """
+    buckets = int(table.schema.options["bucket"])
+    entries = table.manifests.live_files(table.snapshot(snapshot_id))
+    return {entry.total_buckets for entry in entries} <= {buckets}
+
+
+def check_masks(schema: pa.Schema, masked: Collection[str], identifier: str) -> None:
+    """Raise KeyMissingError for a column that is read as its mask though it is not among the `masked` ones.
+
+    The cache's name covers the masked columns. Later jobs would take any other mask for a value.
+    """
+    for member in schema:
+        if MASKED in (member.metadata or {}) and member.name not in masked:
+            raise KeyMissingError(
+                f"column {member.name!r} of {identifier} can only be read as its mask: the "
+                "version of its key that the files were written with is not held, or denied"
+            )
 
 
 def _meeting(rows: pa.Table, condition: Predicate) -> Bools:

@@ -75,7 +75,7 @@ ROOMS = {
     "framework.governance": ("points", "ranger", "audit", "requests"),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "pushdown": ("texts", "index"),
-    "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
+    "lookup": ("codec", "spec", "cache", "partial", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate", "partitions", "statements"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +21,7 @@ from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.vectors.bitmap import DeletedRows
-from lockgate.pushdown import conjuncts, normalize
+from lockgate.pushdown import col, conjuncts, normalize
 
 if TYPE_CHECKING:
     from pyroaring import BitMap
@@ -109,6 +112,51 @@ class LiveRows:
                 return self._deleted.kept(start + first - passed, rows)
             passed += end - start
         return None
+
+
+@dataclass(frozen=True)
+class WantedKeys:
+    """Values of `column`, the first of a key table's key, ascending and distinct; others may be left out.
+
+    Files of key tables are sorted by their key, so that few row groups have rows of few values.
+    """
+
+    column: str
+    values: pa.Array
+
+    @cached_property
+    def _plain(self) -> list[Any]:
+        return list(self.values.to_pylist())
+
+    def within(self, low: Any, high: Any) -> WantedKeys:
+        """Return the values from `low` to `high`, which are None if they are not known."""
+        first = 0 if low is None else bisect_left(self._plain, low)
+        end = len(self._plain) if high is None else bisect_right(self._plain, high)
+        return replace(self, values=self.values.slice(first, max(0, end - first)))
+
+    def in_file(self, file: DataFileMeta) -> bool:
+        """Say whether a file of the table may have rows of the values, by its smallest and largest key."""
+        if not file.min_key or not file.max_key:
+            return True
+        low, high = file.min_key[0], file.max_key[0]
+        first = bisect_left(self._plain, low)
+        return first < len(self._plain) and self._plain[first] <= high
+
+    def batches(
+        self, source: DataFile, inside: str | None, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Read at least the rows of the values; `inside` is the column's name in the file, if it is there."""
+        if inside is None or not isinstance(source, EncryptedOrcFile):
+            yield from source.iter_batches(columns=columns)
+            return
+        statistics = source.stripe_statistics or [{}] * source.num_stripes
+        for number, columns_of_stripe in enumerate(statistics):
+            bounds = columns_of_stripe.get(inside)
+            low, high = (None, None) if bounds is None else (bounds.minimum, bounds.maximum)
+            some = self.within(low, high).values
+            if len(some):
+                condition = col(inside).isin(list(some))
+                yield from source.iter_batches(columns=columns, predicate=condition, stripes=[number])
 
 
 def _mask(chosen: BitMap, rows: int) -> Mask:

@@ -28,7 +28,7 @@ from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
-from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows
+from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows, WantedKeys
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
@@ -71,15 +71,16 @@ def read_table(table: TableHandle, plan: ScanPlan) -> pa.Table:
 
 
 def read_batches(
-    table: TableHandle, plan: ScanPlan, *, threads: int | None = None
+    table: TableHandle, plan: ScanPlan, *, threads: int | None = None, wanted: WantedKeys | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a plan batch by batch; errors are those of `read_table`.
 
-    `threads` stripes are decoded at a time, None: one for each core. In memory at a time: one stripe more
-    than that, or the files of one split where rows must be merged.
+    Of `wanted` keys at least the rows are read; others may be left out. `threads` stripes are
+    decoded at a time, None: one for each core. In memory at a time: one stripe more than that, or the files
+    of one split where rows must be merged.
     """
     # Here and below: a generator's own names would keep a part in memory while the next one is read.
-    for part in SplitReader(table, plan, threads=threads).tables():
+    for part in SplitReader(table, plan, threads=threads, wanted=wanted).tables():
         batches = part.to_batches()
         del part
         while batches:
@@ -94,9 +95,16 @@ def no_columns(rows: int) -> pa.Table:
 class SplitReader:
     """Reads the splits of a plan; `schema` is that of the rows."""
 
-    def __init__(self, table: TableHandle, plan: ScanPlan, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        table: TableHandle,
+        plan: ScanPlan,
+        *,
+        threads: int | None = None,
+        wanted: WantedKeys | None = None,
+    ) -> None:
         self._plan = plan
-        self._files = FileReader(table, plan.schema, strict=plan.strict, threads=threads)
+        self._files = FileReader(table, plan.schema, strict=plan.strict, threads=threads, wanted=wanted)
         self._encrypted = plan.encrypted
         self._marks = {name: column_mark(table, name) for name in encrypted_columns(table)}
         self._predicate = plan.predicate
@@ -189,9 +197,16 @@ class FileReader:
     """Reads data files as rows of one schema."""
 
     def __init__(
-        self, table: TableHandle, schema: TableSchema, *, strict: bool = False, threads: int | None = None
+        self,
+        table: TableHandle,
+        schema: TableSchema,
+        *,
+        strict: bool = False,
+        threads: int | None = None,
+        wanted: WantedKeys | None = None,
     ) -> None:
         self._threads = threads
+        self._wanted = wanted
         self._table = table
         self._schema = schema
         self._strict = strict
@@ -288,6 +303,10 @@ class FileReader:
                 rows = source.num_rows - (0 if vector is None else vector.cardinality)
                 yield self._conform(no_columns(rows), stored, written, rows, partition)
                 return
+            if self._wanted is not None and deleted is None and chosen is None:
+                for batch in self._wanted_batches(self._wanted, source, written, present):
+                    yield self._conform(batch, stored, written, batch.num_rows, partition)
+                return
             live = LiveRows(source, deleted, chosen)
             for batch in live.batches(present):
                 part = pa.Table.from_batches([batch])
@@ -298,6 +317,15 @@ class FileReader:
                 del part
                 yield conforming
                 del conforming
+
+    def _wanted_batches(
+        self, wanted: WantedKeys, source: DataFile, written: TableSchema, present: list[str]
+    ) -> Iterator[pa.Table]:
+        key = self._schema.field(wanted.column)
+        same = stored_type(key, written) == key.type
+        inside = self._stored(KEY_PREFIX + wanted.column, written, source.schema) if same else None
+        for batch in wanted.batches(source, inside, present):
+            yield pa.Table.from_batches([batch])
 
     def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
         """Return the name of a column in a file, None if the file does not have it."""

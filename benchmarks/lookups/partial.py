@@ -1,0 +1,65 @@
+"""Partial caches: the first answer, batches of new keys, and batches of hot ones next to a full cache."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from harness import emit, interleaved, note, ratio
+
+from lockgate.framework.store.table import Table
+from lockgate.lookup.driver.tables import PartialLookupTable, open_lookup
+from lookups.dimension import batch
+
+BENCH = "lookup"
+HOT_KEYS = 100_000
+BATCH_ROWS = 10_000
+
+
+def partial_cache(table: Table, count: int, label: str, folder: Path, repetitions: int) -> None:
+    """Print the seconds to the first answer and of new keys, and hot batches' time over a full cache's."""
+    note(f"partial: {count:,} rows")
+    random = np.random.default_rng(11)
+    started = time.perf_counter()
+    lookup = open_lookup(table, "id", options={"lookup.cache": "partial"})
+    assert isinstance(lookup, PartialLookupTable)
+    hot = np.sort(random.choice(count, min(HOT_KEYS, count), replace=False))
+    lookup.get(batch(hot[:BATCH_ROWS]))
+    first = time.perf_counter() - started
+    started = time.perf_counter()
+    full = open_lookup(
+        table, "id", options={"lookup.cache": "full", "lookup.cache-dir": str(folder / "partial")}
+    )
+    full.get(batch(hot[:BATCH_ROWS]))
+    remark = f"a full cache: {time.perf_counter() - started:.2f} s"
+    emit(BENCH, f"partial_first_answer_s_{label}", first, "s", remark)
+    cold = [
+        _seconds(lookup, hot[start : start + BATCH_ROWS]) for start in range(BATCH_ROWS, len(hot), BATCH_ROWS)
+    ]
+    emit(BENCH, f"partial_new_keys_s_{label}", median(cold), "s", f"batches of {BATCH_ROWS:,} new keys")
+    misses = np.arange(BATCH_ROWS) + 2 * count
+    emit(BENCH, f"partial_new_misses_s_{label}", _seconds(lookup, misses), "s", "new keys that have no row")
+    ratios = []
+    for _ in range(repetitions):
+        asked = batch(random.choice(hot, BATCH_ROWS))
+        if not lookup.get(asked).rows.equals(full.get(asked).rows):
+            raise AssertionError("the two answer differently")
+        functions = {"partial": partial(lookup.get, asked), "full": partial(full.get, asked)}
+        times = interleaved(functions, 3, clock=time.process_time)
+        ratios.append(ratio(times["partial"], times["full"]))
+    emit(BENCH, f"partial_warm_vs_full_{label}", median(ratios), "time", "the goal: at most 2")
+    emit(
+        BENCH, f"partial_memory_mb_{label}", lookup._cache.size / 2**20, "MB", "the goal: 1,000; 10⁵ hot keys"
+    )
+    lookup.close()
+    full.close()
+
+
+def _seconds(lookup: PartialLookupTable, ids: np.ndarray) -> float:
+    asked = batch(ids)
+    started = time.perf_counter()
+    lookup.get(asked)
+    return time.perf_counter() - started

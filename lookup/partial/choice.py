@@ -1,0 +1,79 @@
+"""The choice of `lookup.cache=partial`: which lookups it can answer, and which ones `auto` leaves to it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from lockgate.errors import UnsupportedError
+from lockgate.lookup.codec.row_codec import is_variable
+from lockgate.lookup.spec.cache_paths import local_root
+from lockgate.lookup.spec.options import LookupOptions, lookup_options
+from lockgate.lookup.spec.spec import CacheLayout, CacheStructure, LookupSpec, layout_of
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+PARTIAL = "partial"
+
+_WORD_BYTES = 8
+# A guess of the words for a row's hash, its key and the ends of both, and for a string.
+_OVERHEAD_WORDS = 5
+_STRING_WORDS = 4
+# A load needs the rows' space twice: as sorted runs, and as what they become.
+_LOAD_FACTOR = 2
+
+
+def guessed_bytes(layout: CacheLayout, rows: int) -> int:
+    """Guess the bytes of a cache of so many rows from the types of its columns."""
+    kinds = [*layout.key_schema.types, *layout.row_schema.types]
+    words = _OVERHEAD_WORDS + sum(_STRING_WORDS if is_variable(kind) else 1 for kind in kinds)
+    return rows * words * _WORD_BYTES
+
+
+def obstacle(table: Table, spec: LookupSpec) -> str | None:
+    """Return why rows of this lookup cannot be read by their keys; None if they can."""
+    schema, options = table.schema, lookup_options(table.options, spec.options)
+    structure = layout_of(spec, schema).kind
+    if structure is CacheStructure.NO_PRIMARY_KEY:
+        return "it has no primary key"
+    if structure is CacheStructure.SECONDARY_INDEX:
+        return f"it is joined by {', '.join(spec.keys)}, and its key is {', '.join(schema.primary_keys)}"
+    buckets = schema.options.get("bucket", "-1")
+    if int(buckets) < 1:
+        return f"it has bucket={buckets}, no fixed number of buckets"
+    if spec.group is not None or options.shuffle:
+        return "lookup.shuffle needs caches of whole buckets"
+    if options.scan_partitions and not options.scan_partitions.fixed:
+        return "scan.partitions follows the newest partitions"
+    return None
+
+
+def is_partial(table: Table, spec: LookupSpec, rows: int) -> bool:
+    """Say whether a lookup of a table of `rows` rows reads them by their keys.
+
+    `lookup.cache=auto` does so if a whole cache would be larger than `lookup.memory-max-size` and than the
+    disk that it may take. Raises UnsupportedError for `partial` where that cannot be.
+    """
+    options = lookup_options(table.options, spec.options)
+    if options.cache not in (PARTIAL, "auto"):
+        return False
+    if options.cache == "auto":
+        size = guessed_bytes(layout_of(spec, table.schema), rows)
+        return size > options.memory_max and size > _room(options) and obstacle(table, spec) is None
+    reason = obstacle(table, spec)
+    if reason is not None:
+        raise UnsupportedError(
+            f"lookup.cache=partial cannot look up in {spec.identifier}: {reason}; it needs a join by the "
+            "whole primary key of a table with fixed buckets. Use lookup.cache=full or auto"
+        )
+    return True
+
+
+def _room(options: LookupOptions) -> int:
+    if options.cache_disk:
+        return options.cache_disk
+    folder = local_root(options.cache_dir)
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free // _LOAD_FACTOR
