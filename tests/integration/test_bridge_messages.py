@@ -116,6 +116,12 @@ def make_and_change_tables(spark: SparkSession, table: Named) -> None:
     spark.sql(f"ALTER TABLE {name} RENAME TO {other.removeprefix('lake.')}")
     spark.sql(f"CREATE OR REPLACE TABLE {other} AS SELECT 1 AS id, DATE'2024-01-01' AS day")
     spark.sql(f"CREATE TABLE {name} AS SELECT 1 AS id")
+    keyed = table("assigned")
+    spark.sql(
+        f"CREATE TABLE {keyed} (id INT, v INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '-1', "
+        "'file.format' = 'parquet')"
+    )
+    spark.sql(f"INSERT INTO {keyed} VALUES (1, 1)")
     spark.sql(f"SHOW TABLES IN {database}").collect()
     spark.sql("SHOW NAMESPACES IN lake").collect()
     spark.sql("CREATE DATABASE lake.bridge_messages COMMENT 'c'")

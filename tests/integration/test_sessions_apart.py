@@ -227,6 +227,11 @@ def test_a_lying_executor_gets_nothing_else(
         {"question": ["keys.unwrap"], "fields": good},
         {"question": "lookup.event", "fields": {"executor": "1", "name": "n", "event": "ask"}},
         {"question": "lookup.event", "fields": {"executor": "1", "name": "n", "event": {"event": "gone"}}},
+        {"question": "write.assign", "fields": {"write_id": "0" * 36, "partition": {}, "hashes": "AAAA"}},
+        {"question": "write.assign", "fields": {"write_id": "../x", "partition": {}, "hashes": "AAAA"}},
+        {"question": "write.assign", "fields": {"write_id": "0" * 36, "partition": [], "hashes": "AAAA"}},
+        {"question": "write.assign", "fields": {"write_id": "0" * 36, "partition": {}, "hashes": {"x": 1}}},
+        {"question": "write.assign", "fields": {"write_id": "0" * 36, "hashes": "AAAA"}},
         {"question": "lookup.poll", "fields": {"executor": {"x": 1}}},
         {"question": "lookup.poll", "fields": {"executor": "../1"}},
     ]

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
@@ -165,27 +164,3 @@ def test_streams_that_restart(
         entry.unlink()
     run()
     check(spark, load("t"), expected, "APPEND", "APPEND", "APPEND")
-
-
-# --- tables that only Python writes --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("properties", "text"),
-    [
-        ("'bucket' = '1', 'file.format' = 'parquet'", "writes no parquet files"),
-        ("'bucket' = '-1'", "tables with dynamic buckets"),
-        ("'bucket' = '1', 'changelog-producer' = 'input'", "no changelog of producer 'input'"),
-    ],
-)
-def test_tables_that_only_python_writes_are_refused_by_name(
-    spark: SparkSession, table: Named, load: Load, properties: str, text: str
-) -> None:
-    name = table("t")
-    spark.sql(f"CREATE TABLE {name} (id INT, p STRING) TBLPROPERTIES ('primary-key' = 'id', {properties})")
-    load("t").append(pa.table({"id": pa.array([1], pa.int32()), "p": ["x"]}))
-    for statement in (f"INSERT INTO {name} VALUES (2, 'y')", f"INSERT OVERWRITE {name} VALUES (2, 'y')"):
-        with pytest.raises(Exception, match=rf"{text}[\s\S]*write by Python"):
-            spark.sql(statement)
-    assert [tuple(row) for row in spark.table(name).collect()] == [(1, "x")]
-    assert len(load("t").snapshots()) == 1

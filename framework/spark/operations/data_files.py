@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson
+from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson, VectorSpan
 from lockgate.framework.store.formats.data_file import FileFormat, format_of
 from lockgate.framework.store.schema.evolution import changed_columns
 from lockgate.framework.store.schema.nested_fields import fields_inside
@@ -87,6 +87,18 @@ def split_message(
 
 
 def _vector(context: Context, table: Table, vector: VectorLocation) -> VectorJson:
+    span = _span(context, table, vector)
+    return {
+        "path": span["path"],
+        "offset": span["offset"],
+        "length": span["length"],
+        "cardinality": span["cardinality"],
+        "shows": vector.shows is not None,
+        "but_not": None if vector.but_not is None else _span(context, table, vector.but_not),
+    }
+
+
+def _span(context: Context, table: Table, vector: VectorLocation) -> VectorSpan:
     return {
         "path": context.hadoop_path(table, vector.path),
         "offset": vector.offset,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,10 @@ from lockgate.errors import (
     InputError,
     OptionError,
     UnsupportedError,
-    UnsupportedFormatError,
     nearest,
 )
 from lockgate.framework.access import Action
 from lockgate.framework.options.table_options import (
-    FILE_FORMAT,
     ORC_HIDE_CARDINALITY,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
@@ -27,6 +26,8 @@ from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.common import Committed
 from lockgate.framework.spark.operations.messages.writes import (
+    AssignAnswer,
+    AssignRequest,
     BeginRequest,
     EndRequest,
     Kinds,
@@ -62,14 +63,14 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 def begin(context: Context, request: BeginRequest) -> WriteSpec:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
+    from lockgate.framework.options.changelog_options import INPUT
     from lockgate.framework.store.grants import grant
-    from lockgate.framework.store.schema.written_formats import written_format
+    from lockgate.framework.store.schema.written_formats import PARQUET, written_format
     from lockgate.framework.store.write.write import check_rows_writable
 
     table = context.table()
     schema = table.schema
     check_rows_writable(schema)
-    _check_format(schema)
     _check_options(request)
     _check_rows(table, request)
     _check_keys(schema)
@@ -80,6 +81,9 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
     merge_plan, kinds = _merging(schema)
+    written = written_format(options)
+    # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
+    adds = request["mode"] in ("append", "delete") and request["replacement"] is None
     return {
         "write_id": context.dispatcher.writes.begin(table),
         "location": context.hadoop_path(table, table.location),
@@ -98,6 +102,8 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
         "partition_keys": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
+        "dynamic_buckets": schema.has_dynamic_buckets,
+        "records": schema.changelog_producer == INPUT and adds,
         "sequence": {
             "columns": list(schema.sequence_fields),
             "descending": options.get_option(SEQUENCE_ORDER) == "descending",
@@ -110,7 +116,9 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
         "mask": mask,
         "key_scope": context.dispatcher.scopes.register(table.keys) if encrypt and table.keys else None,
         "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
-        "compression": written_format(options).compression,
+        "format": written.name,
+        "parquet_footer": _parquet_footer(schema) if written.name == PARQUET else None,
+        "compression": written.compression,
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
         # If two parts named folders differently, nobody would find the files.
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
@@ -118,30 +126,12 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     }
 
 
-def _check_format(schema: TableSchema) -> None:
-    """Refuse tables whose new files are not ORC, or have dynamic buckets: Spark's tasks write neither."""
-    from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, INPUT, LOOKUP
-    from lockgate.framework.store.schema.written_formats import ORC, written_format
+def _parquet_footer(schema: TableSchema) -> str:
+    """Return the footer of an empty file, by which tasks write the schema that Python would."""
+    from lockgate.framework.store.formats.parquet_output import empty_footer
+    from lockgate.framework.store.rows.rows import file_field_ids, file_schema
 
-    if schema.has_dynamic_buckets:
-        raise UnsupportedFormatError(
-            f"Spark writes no rows into tables with dynamic buckets ('bucket' = {schema.bucket_count}) of "
-            "this catalog: write by Python, catalog.load_table(...).append(rows), or create a table with a "
-            "fixed number of buckets"
-        )
-    if schema.changelog_producer == INPUT:
-        raise UnsupportedFormatError(
-            f"Spark writes no changelog of producer {INPUT!r}, which streams of this table read "
-            f"({CHANGELOG_PRODUCER.key!r}): write by Python, catalog.load_table(...).append(rows), or "
-            f"create a table with {LOOKUP!r}, whose changelog 'compact' writes"
-        )
-    written = written_format(schema.table_options).name
-    if written != ORC:
-        raise UnsupportedFormatError(
-            f"Spark writes no {written} files into tables of this catalog ({FILE_FORMAT.key!r}): write by "
-            f"Python, catalog.load_table(...).append(rows), or set {FILE_FORMAT.key!r} = {ORC!r}; existing "
-            "files stay readable"
-        )
+    return base64.b64encode(empty_footer(file_schema(schema), file_field_ids(schema))).decode()
 
 
 def _actions(context: Context, mode: str) -> frozenset[Action]:
@@ -240,11 +230,23 @@ def _first_sequence(table: Table) -> int:
     return max((entry.file.max_sequence_number for entry in live), default=-1) + 1
 
 
+def assign(context: Context, request: AssignRequest) -> AssignAnswer:
+    """Give keys of a partition their buckets, for all tasks of a write; InputError if it has ended."""
+    begun = context.dispatcher.writes.get(request["write_id"])
+    if begun is None:
+        raise InputError("the write whose task asks for buckets has ended; run the statement again")
+    buckets = begun.assign(request["partition"], base64.b64decode(request["hashes"]))
+    return {"buckets": base64.b64encode(buckets).decode()}
+
+
 def commit(context: Context, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # The table as it was when the write began: the files have its schema, not that of a table made later.
-    table = context.dispatcher.writes.end(request["write_id"]) or context.table()
+    begun = context.dispatcher.writes.end(request["write_id"])
+    table = begun.table if begun is not None else context.table()
     messages = _messages(table, request)
+    if begun is not None:
+        messages = begun.with_hashes(messages)
     marked, emptied = marked_rows(table, request)
     messages += emptied
     if request["replacement"] is not None:
@@ -348,9 +350,14 @@ def abort(context: Context, request: EndRequest) -> bool:
     live = live_names(table)
     for folder in _buckets(table):
         for file in table.file_system.list(folder):
-            if file.name.startswith(f"data-{request['write_id']}-") and file.name not in live:
+            if file.name.startswith(_own_names(request)) and file.name not in live:
                 table.file_system.delete(file.path)
     return True
+
+
+def _own_names(request: EndRequest) -> tuple[str, ...]:
+    """Return what the names of all files of a write start with."""
+    return tuple(f"{kind}-{request['write_id']}-" for kind in ("data", "changelog"))
 
 
 def _buckets(table: Table) -> list[str]:
@@ -385,6 +392,7 @@ def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMes
 
 OPERATIONS = {
     "write.begin": begin,
+    "write.assign": assign,
     "write.commit": commit,
     "write.abort": abort,
 }

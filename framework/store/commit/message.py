@@ -83,7 +83,7 @@ class CommitMessage:
         """Read what `to_json` wrote; InputError names what is missing."""
         with _missing_named():
             return cls(
-                partition=_partition_from_json(json["partition"], schema),
+                partition=partition_from_json(json["partition"], schema),
                 bucket=int(json["bucket"]),
                 total_buckets=int(json["total_buckets"]),
                 added=tuple(_file_from_json(file, schema) for file in json["added"]),
@@ -99,7 +99,8 @@ class CommitMessage:
 
     @classmethod
     def of_written(cls, json: Mapping[str, Any], schema: TableSchema) -> CommitMessage:
-        """Read the message of a task that has written one `file` for a bucket, under `schema` and just now.
+        """Read the message of a task that has written one `file` of a bucket, of rows or of changes, under
+        `schema` and just now.
 
         A task knows the file's size, rows, bounds and statistics. InputError names what is missing.
         """
@@ -113,11 +114,13 @@ class CommitMessage:
                 "embedded_index": None,
                 "external_path": None,
             }
+            files = (_file_from_json({**json["file"], **new}, schema),)
             return cls(
-                partition=_partition_from_json(json["partition"], schema),
+                partition=partition_from_json(json["partition"], schema),
                 bucket=int(json["bucket"]),
                 total_buckets=int(json["total_buckets"]),
-                added=(_file_from_json({**json["file"], **new}, schema),),
+                added=() if json["changelog"] else files,
+                changelog=files if json["changelog"] else (),
             )
 
 
@@ -129,7 +132,8 @@ def _missing_named() -> Iterator[None]:
         raise InputError(f"a commit message lacks {missing}") from None
 
 
-def _partition_from_json(json: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
+def partition_from_json(json: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
+    """Return the values of a partition from those by column, as `value_to_json` spells them."""
     return tuple(value_from_json(schema.field(name).type, json[name]) for name in schema.partition_keys)
 
 

@@ -24,6 +24,10 @@ _DEEPEST = 1 << 10
 _CODECS = {"zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "lz4": "lz4", "none": "none"}
 _ZSTD_LEVEL = 1
 
+# After the footer: its length, and a mark.
+_MAGIC_BYTES = 4
+_TAIL_BYTES = 8
+
 
 class Sink(Protocol):
     """Where the bytes of a file go."""
@@ -102,6 +106,16 @@ class ParquetOutput:
         # A writer that is left open would write its footer when it is forgotten.
         self._stream.given_up = True
         self._writer.close()
+
+
+def empty_footer(schema: pa.Schema, field_ids: Mapping[str, int]) -> bytes:
+    """Return the footer of a file without rows, which has the schema of every file of a table."""
+    data = io.BytesIO()
+    output = ParquetOutput(data, schema, compression="none", field_ids=field_ids, group_bytes=1)
+    output.close()
+    content = data.getvalue()
+    length = int.from_bytes(content[-_TAIL_BYTES:-_MAGIC_BYTES], "little")
+    return content[-_TAIL_BYTES - length : -_TAIL_BYTES]
 
 
 def _has_nanoseconds(data_type: pa.DataType) -> bool:

@@ -64,13 +64,24 @@ class DataFileMeta:
 class VectorLocation:
     """The place of a data file's deletion vector in an index file, and how many rows it deletes.
 
-    `length` is the manifest's, which counts the size and the check sum in one of the two layouts alone.
+    `length` is the manifest's, which counts the size and the check sum in one of the two layouts alone. If
+    `shows` is a number, a file is read the other way round: only those of its rows, so many, that the vector
+    deletes and the vector `but_not` does not. So streams read what a commit has deleted.
     """
 
     path: str
     offset: int
     length: int
     cardinality: int
+    shows: int | None = None
+    but_not: VectorLocation | None = None
+
+
+def rows_left(file: DataFileMeta, vector: VectorLocation | None) -> int:
+    """Return how many rows of a file are read with a vector."""
+    if vector is None:
+        return file.row_count
+    return file.row_count - vector.cardinality if vector.shows is None else vector.shows
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,7 @@ class ManifestEntry:
     @property
     def live_rows(self) -> int:
         """Rows of the file that no vector deletes."""
-        return self.file.row_count - (0 if self.vector is None else self.vector.cardinality)
+        return rows_left(self.file, self.vector)
 
     @property
     def identifier(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation, rows_left
 
 if TYPE_CHECKING:
     from lockgate.framework.store.schema.schema import TableSchema
@@ -46,8 +46,7 @@ class Split:
     @property
     def row_count(self) -> int:
         """Rows in the files that no vector deletes; after a merge there may be fewer."""
-        deleted = sum(vector.cardinality for vector in self.vectors if vector is not None)
-        return sum(file.row_count for file in self.files) - deleted
+        return sum(rows_left(file, vector) for file, vector in zip(self.files, self.vectors, strict=True))
 
     def only(self, chosen: Callable[[str], bool]) -> Split:
         """Return the part of the split whose paths are chosen."""

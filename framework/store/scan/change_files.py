@@ -7,7 +7,7 @@ and `InputChangelogFollowUpScanner`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,8 @@ class Teller(StrEnum):
 class ChangeFiles:
     """The files that say what a commit did: `removed` and `added` are rows before and after it.
 
-    Entries have the deletion vectors of their state. Unless the states tell, `removed` is empty.
+    Entries have the deletion vectors of their state; those of a file in both states, of a table without a
+    primary key, show only the rows that went or came. Unless the states tell, `removed` is empty.
     """
 
     snapshot: Snapshot
@@ -111,9 +112,10 @@ def _states(table: TableHandle, snapshot: Snapshot) -> ChangeFiles:
                 f"snapshot {snapshot.id} of table {table.identifier} removed rows, and the state before it "
                 f"is gone: {error}"
             ) from None
-    gone, came = _differing(table, before, after), _differing(table, after, before)
     if not table.schema.has_primary_key:
+        gone, came = _rows_that_went(table, before, after), _rows_that_went(table, after, before)
         return ChangeFiles(snapshot, Teller.STATES, tuple(came), tuple(gone))
+    gone, came = _differing(table, before, after), _differing(table, after, before)
     # The rows of one key meet in a bucket only, so that all of its files count.
     touched = {(each.partition, each.bucket) for each in (*gone, *came)}
     return ChangeFiles(
@@ -135,6 +137,26 @@ def _differing(
         if each.identifier not in others_by_file
         or not _same_rows(table, each, others_by_file[each.identifier])
     ]
+
+
+def _rows_that_went(
+    table: TableHandle, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
+) -> list[ManifestEntry]:
+    """Return the files of one state that another does not have, and the rows that only its vectors delete."""
+    later = {each.identifier: each for each in after}
+    found = []
+    for each in before:
+        if each.identifier not in later:
+            found.append(each)
+        elif (vector := later[each.identifier].vector) not in (None, each.vector):
+            assert vector is not None, "a file without a vector has lost no row"
+            rows = each.file.row_count
+            gone = read_vector(table, vector, rows)
+            if each.vector is not None:
+                gone = gone - read_vector(table, each.vector, rows)
+            if len(gone):
+                found.append(replace(each, vector=replace(vector, shows=len(gone), but_not=each.vector)))
+    return found
 
 
 def _same_rows(table: TableHandle, one: ManifestEntry, other: ManifestEntry) -> bool:

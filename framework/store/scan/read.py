@@ -300,7 +300,7 @@ class FileReader:
             self._check_columns(path, stored, partition, source.schema)
             self._note_masks(stored, source.schema)
             if not present:
-                rows = source.num_rows - (0 if vector is None else vector.cardinality)
+                rows = source.num_rows - len(deleted or ())
                 yield self._conform(no_columns(rows), stored, written, rows, partition)
                 return
             if self._wanted is not None and deleted is None and chosen is None:

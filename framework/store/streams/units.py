@@ -127,12 +127,7 @@ def units_of_states(schema: TableSchema, changes: ChangeFiles) -> tuple[Unit, ..
 def _units_of_overwrite(schema: TableSchema, changes: ChangeFiles, *, kinds: bool) -> Units:
     if kinds:
         return Units(changes.snapshot, units_of_states(schema, changes), of_states=True)
-    # Files that lost rows to a deletion vector hold none that came.
-    before = {entry.identifier for entry in changes.removed}
-    added: Iterable[ManifestEntry] = changes.added
-    if not schema.has_primary_key:
-        added = [entry for entry in changes.added if entry.identifier not in before]
-    units = tuple(_units(schema, added, RowKind.INSERT))
+    units = tuple(_units(schema, changes.added, RowKind.INSERT))
     return Units(
         changes.snapshot,
         units,

@@ -49,6 +49,15 @@ class DeletedRows:
     def __or__(self, other: DeletedRows) -> DeletedRows:
         return DeletedRows(np.union1d(self.positions, other.positions))
 
+    def __sub__(self, other: DeletedRows) -> DeletedRows:
+        return DeletedRows(np.setdiff1d(self.positions, other.positions, assume_unique=True))
+
+    def others(self, rows: int) -> DeletedRows:
+        """Return the rows of a file of `rows` rows that are not among these."""
+        mask = np.ones(rows, np.bool_)
+        mask[self.positions.astype(np.int64)] = False
+        return DeletedRows(np.flatnonzero(mask).astype(np.uint64))
+
     def kept(self, first: int, rows: int) -> Mask | None:
         """Return which of `rows` rows from position `first` on are left; None if all are."""
         low, high = np.searchsorted(self.positions, np.array([first, first + rows], np.uint64))

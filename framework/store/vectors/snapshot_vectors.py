@@ -72,10 +72,19 @@ def location_of(table: TableHandle, path: str, found: VectorRange, rows: int) ->
 
 
 def read_vector(table: TableHandle, location: VectorLocation, rows: int) -> DeletedRows:
-    """Read the vector of a file with `rows` rows.
+    """Read the vector of a file with `rows` rows: the rows that are not read.
 
     Raises CorruptFileError if it is missing, damaged, or not what its manifest says.
     """
+    found = _deleted(table, location, rows)
+    if location.shows is None:
+        return found
+    if location.but_not is not None:
+        found = found - _deleted(table, location.but_not, rows)
+    return found.others(rows)
+
+
+def _deleted(table: TableHandle, location: VectorLocation, rows: int) -> DeletedRows:
     found = _read(table, location.path, location.offset, location.length, rows)
     if len(found) != location.cardinality:
         raise CorruptFileError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lockgate.errors import UnsupportedError
+from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
 from lockgate.framework.store.manifests.manifest_files import partitions_in
@@ -44,11 +44,14 @@ class BucketAssigner:
 
     def assign(self, partition: Partition, rows: pa.Table) -> np.ndarray:
         """Return the bucket of each row of a partition."""
+        return self.assign_hashes(partition, hash_rows([rows[name] for name in self._keys], self._types))
+
+    def assign_hashes(self, partition: Partition, hashes: np.ndarray) -> np.ndarray:
+        """Return the buckets of keys of a partition by their hashes, which `hash_rows` gives."""
         if partition not in self._partitions:
             self._check_indexed(partition)
             there = read_hashes(self._table, self._entries.get(partition, {}))
             self._partitions[partition] = _PartitionBuckets(there, *_limits(self._table))
-        hashes = hash_rows([rows[name] for name in self._keys], self._types)
         buckets = self._partitions[partition].assign(hashes)
         for bucket in np.unique(buckets):
             self._written.setdefault((partition, int(bucket)), []).append(
@@ -68,7 +71,14 @@ class BucketAssigner:
             )
 
     def hashes(self, partition: Partition, bucket: int) -> bytes:
-        """Return the hashes of the keys that were written to a bucket, as a commit takes them."""
+        """Return the hashes of the keys that were written to a bucket, as a commit takes them.
+
+        InputError for a bucket that was given to none.
+        """
+        if (partition, bucket) not in self._written:
+            raise InputError(
+                f"no key was given bucket {bucket} of partition {partition!r}, but a file lies there"
+            )
         return to_bytes(np.concatenate(self._written[partition, bucket]))
 
 
@@ -79,30 +89,47 @@ def _limits(table: TableHandle) -> tuple[int, int]:
 
 
 class _PartitionBuckets:
-    """The buckets of one partition: how many keys each has, and the bucket of each hash."""
+    """The buckets of one partition: how many keys each has, and the bucket of each hash.
+
+    Hashes lie in sorted runs, each at most half as long as the one before it, so that many small additions
+    cost little.
+    """
 
     def __init__(self, there: Buckets, target: int, most: int) -> None:
         self._target, self._most = target, most
         self._counts = {bucket: len(hashes) for bucket, hashes in there.items()}
-        self._hashes, self._buckets = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        for bucket, hashes in there.items():
-            self._add(bucket, hashes)
+        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
+        if there:
+            numbers = [np.full(len(hashes), bucket, np.int32) for bucket, hashes in there.items()]
+            self._add(np.concatenate(list(there.values())), np.concatenate(numbers))
 
-    def _add(self, bucket: int, hashes: np.ndarray) -> None:
-        joined = np.concatenate([self._hashes, hashes])
-        order = np.argsort(joined, kind="stable")
-        buckets = np.concatenate([self._buckets, np.full(len(hashes), bucket, np.int32)])
-        self._hashes, self._buckets = joined[order], buckets[order]
+    def _add(self, hashes: np.ndarray, buckets: np.ndarray) -> None:
+        while self._runs and len(self._runs[-1][0]) < 2 * len(hashes):
+            other_hashes, other_buckets = self._runs.pop()
+            hashes, buckets = np.concatenate([other_hashes, hashes]), np.concatenate([other_buckets, buckets])
+        order = np.argsort(hashes, kind="stable")
+        self._runs.append((hashes[order], buckets[order]))
+
+    def _known(self, hashes: np.ndarray) -> np.ndarray:
+        """Return the bucket of each hash, -1 for those that have none."""
+        found = np.full(len(hashes), -1, np.int32)
+        for run, buckets in self._runs:
+            at = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            found = np.where(run[at] == hashes, buckets[at], found)
+        return found
 
     def assign(self, hashes: np.ndarray) -> np.ndarray:
         """Return the bucket of each hash; those that are not known become so."""
-        unknown = np.setdiff1d(hashes, self._hashes)
+        distinct, places = np.unique(hashes, return_inverse=True)
+        buckets = self._known(distinct)
+        unknown = np.flatnonzero(buckets < 0)
         while len(unknown):
             bucket, room = self._next_bucket()
             chosen, unknown = unknown[:room], unknown[room:]
             self._counts[bucket] = self._counts.get(bucket, 0) + len(chosen)
-            self._add(bucket, chosen)
-        found: np.ndarray = self._buckets[np.searchsorted(self._hashes, hashes)]
+            buckets[chosen] = bucket
+            self._add(distinct[chosen], buckets[chosen])
+        found: np.ndarray = buckets[places]
         return found
 
     def _next_bucket(self) -> tuple[int, int]:

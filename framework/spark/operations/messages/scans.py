@@ -92,13 +92,20 @@ class FileField(TypedDict):
     inside: list[InnerField]
 
 
-class VectorJson(TypedDict):
+class VectorSpan(TypedDict):
     """The place of a deletion vector."""
 
     path: str
     offset: int
     length: int
     cardinality: int
+
+
+class VectorJson(VectorSpan):
+    """A deletion vector; if it `shows`, only rows are read that it deletes and `but_not` does not."""
+
+    shows: bool
+    but_not: VectorSpan | None
 
 
 class FileJson(TypedDict):

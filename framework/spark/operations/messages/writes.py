@@ -70,7 +70,11 @@ class Kinds(TypedDict):
 
 
 class WriteSpec(TypedDict):
-    """Where and how tasks write."""
+    """Where and how tasks write.
+
+    With `dynamic_buckets` tasks ask for buckets by `write.assign`. `records`: rows are also stored as they
+    come, in a changelog. `parquet_footer` is that of a Parquet file of the table without rows, in base64.
+    """
 
     write_id: str
     location: str
@@ -79,6 +83,8 @@ class WriteSpec(TypedDict):
     partition_keys: list[str]
     primary_key: list[str]
     bucket: Buckets | None
+    dynamic_buckets: bool
+    records: bool
     sequence: Sequence
     first_sequence: int
     merge_plan: MergePlanJson | None
@@ -88,10 +94,26 @@ class WriteSpec(TypedDict):
     mask: str | None
     key_scope: str | None
     dictionaries: bool
+    format: str
+    parquet_footer: str | None
     compression: str
     target_file_size: int
     partition_default_name: str
     partition_legacy_name: bool
+
+
+class AssignRequest(TypedDict):
+    """Keys of a partition that need buckets: their `hashes`, 32 bits each, in base64."""
+
+    write_id: str
+    partition: dict[str, ValueJson]
+    hashes: str
+
+
+class AssignAnswer(TypedDict):
+    """The bucket of each hash, 32 bits each, in base64."""
+
+    buckets: str
 
 
 class WrittenStatistics(TypedDict):
@@ -118,9 +140,10 @@ class WrittenFile(TypedDict):
 
 @final
 class FileMessage(TypedDict):
-    """A file of one bucket."""
+    """A file of one bucket, with rows or, if it is a `changelog`, with changes of rows."""
 
     file: WrittenFile
+    changelog: bool
     partition: dict[str, ValueJson]
     bucket: int
     total_buckets: int

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import time
 import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from messages import declared, request
 
-from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
+from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedError
 from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
 from lockgate.framework.spark.bridge import begun_writes
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
@@ -115,6 +117,45 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
     assert entry.file.value_stats_cols == ("id",)
     kept = entry.file.value_stats
     assert (kept.min, kept.max, kept.null_counts) == ((None,), (None,), (1,))
+
+
+def numbers(*values: int) -> str:
+    return base64.b64encode(np.array(values, ">i4").tobytes()).decode()
+
+
+def test_tasks_get_buckets_of_the_driver(tmp_path: Path) -> None:
+    """All tasks of a write get one answer for a key, and only buckets that were given can be committed."""
+    dispatcher = Dispatcher()
+    catalog, about = opened(dispatcher, tmp_path)
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "2"}
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",), options=options))
+    about["schema"] = {"fields": FIELDS}
+    begun = ask(dispatcher, "write.begin", about)
+    assert (begun["dynamic_buckets"], begun["bucket"]) == (True, None)
+    asked = {"write_id": begun["write_id"], "partition": {}}
+
+    def assigned(*hashes: int) -> list[int]:
+        answer = dispatcher.answer("write.assign", {**asked, "hashes": numbers(*hashes)})
+        assert isinstance(answer, dict)
+        return list(np.frombuffer(base64.b64decode(answer["buckets"]), ">i4"))
+
+    assert assigned(-7, 5, 5, -7) == [0, 0, 0, 0]
+    assert assigned(9, 5, 11, 13) == [1, 0, 1, 2]
+    assert assigned(13, -7) == [2, 0]
+    known = {"min_key": [1], "max_key": [1], "stats": {}}
+    file = {"name": "data-x-0.orc", "size": 1, "rows": 1, **known}
+    message = {"bucket": 3, "total_buckets": -1, "file": file}
+    end = {**about, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
+    with pytest.raises(InputError, match="no key was given bucket 3"):
+        ask(dispatcher, "write.commit", end)
+    assert table.latest_snapshot() is None
+    with pytest.raises(InputError, match="has ended"):
+        assigned(5)
+    catalog.create_table("db.fixed", SCHEMA)
+    fixed = ask(dispatcher, "write.begin", {**about, "name": "fixed"})
+    with pytest.raises(InputError, match="not dynamic"):
+        dispatcher.answer("write.assign", {**asked, "write_id": fixed["write_id"], "hashes": numbers(1)})
 
 
 def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,7 @@ def test_what_a_writer_sends(table: Table) -> None:
             "partition": {"dt": 19723},
             "bucket": 1,
             "total_buckets": 2,
+            "changelog": False,
             "file": {
                 "name": "data-1.orc",
                 "size": 100,
@@ -86,7 +87,7 @@ def written(**given: object) -> dict[str, Any]:
 
 
 def test_bad_messages(table: Table) -> None:
-    good = {"partition": {"dt": 1}, "bucket": 0, "total_buckets": 2, "file": written()}
+    good = {"partition": {"dt": 1}, "bucket": 0, "total_buckets": 2, "changelog": False, "file": written()}
     assert CommitMessage.of_written(good, table.schema).added[0].schema_id == table.schema.id
     for key in good:
         with pytest.raises(InputError, match=f"^a commit message lacks '{key}'$"):
@@ -109,7 +110,7 @@ def test_bad_messages(table: Table) -> None:
 
 def test_a_key_that_is_missing_is_named(table: Table) -> None:
     schema = table.schema
-    task = {"partition": {"dt": 1}, "bucket": 0, "total_buckets": 2, "file": written()}
+    task = {"partition": {"dt": 1}, "bucket": 0, "total_buckets": 2, "changelog": False, "file": written()}
     whole = CommitMessage.of_written(task, schema).to_json(schema)
     for key in whole:
         with pytest.raises(InputError, match=f"^a commit message lacks '{key}'$"):
@@ -125,7 +126,7 @@ def test_an_upper_bound_is_not_cut_below_its_values(make_table: Callable[..., Ta
     table = make_table(columns={"ms": pa.timestamp("ms"), "us": pa.timestamp("us")})
     stats = {"min": 1_500, "max": 1_500, "nulls": 0}
     file = written(min_key=[], max_key=[], stats={"ms": stats, "us": stats})
-    task = {"partition": {}, "bucket": 0, "total_buckets": -1, "file": file}
+    task = {"partition": {}, "bucket": 0, "total_buckets": -1, "changelog": False, "file": file}
     read = CommitMessage.of_written(task, table.schema)
     kept = read.added[0].value_stats
     epoch = datetime.datetime(1970, 1, 1)

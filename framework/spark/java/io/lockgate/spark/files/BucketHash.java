@@ -58,7 +58,8 @@ public final class BucketHash {
     return Math.abs(hash(row) % buckets);
   }
 
-  int hash(SpecializedGetters row) {
+  /** The hash of a row's columns, before it becomes a bucket's number. */
+  public int hash(SpecializedGetters row) {
     Arrays.fill(bytes, 0, fixed, (byte) 0);
     end = fixed;
     for (int i = 0; i < ordinals.length; i++) {

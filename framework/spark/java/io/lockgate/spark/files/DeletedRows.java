@@ -29,9 +29,17 @@ public final class DeletedRows {
 
   /**
    * Location of a vector in an index file; {@code length} is the manifest's, {@code rows} are those
-   * of the data file.
+   * of the data file. If it {@code shows}, only rows are read that it deletes and {@code butNot}
+   * does not.
    */
-  public record Location(String path, long offset, long length, long cardinality, long rows)
+  public record Location(
+      String path,
+      long offset,
+      long length,
+      long cardinality,
+      long rows,
+      boolean shows,
+      Location butNot)
       implements Serializable {}
 
   private final Map<Integer, RoaringBitmap> parts;
@@ -40,8 +48,31 @@ public final class DeletedRows {
     this.parts = parts;
   }
 
-  /** Reads a vector; an IOException says what is damaged. */
+  /** Reads the rows that are not read; an IOException says what is damaged. */
   public static DeletedRows read(Configuration conf, Location location) throws IOException {
+    DeletedRows found = deleted(conf, location);
+    if (!location.shows()) {
+      return found;
+    }
+    if (location.butNot() != null) {
+      DeletedRows others = deleted(conf, location.butNot());
+      found.parts.forEach(
+          (key, part) -> part.andNot(others.parts.getOrDefault(key, new RoaringBitmap())));
+    }
+    return found.others(location.rows());
+  }
+
+  /** The rows of a file of so many rows that are not among these. */
+  private DeletedRows others(long rows) {
+    Map<Integer, RoaringBitmap> others = new TreeMap<>();
+    for (int key = 0; (long) key << Integer.SIZE < rows; key++) {
+      long left = Math.min(1L << Integer.SIZE, rows - ((long) key << Integer.SIZE));
+      others.put(key, RoaringBitmap.flip(parts.getOrDefault(key, new RoaringBitmap()), 0L, left));
+    }
+    return new DeletedRows(others);
+  }
+
+  private static DeletedRows deleted(Configuration conf, Location location) throws IOException {
     Path path = new Path(location.path());
     String name = "the deletion vector at byte " + location.offset() + " of " + path;
     byte[] data;

@@ -60,7 +60,10 @@ public final class FileStatistics {
     } else if (statistics instanceof StringColumnStatistics strings) {
       text(node, strings.getLowerBound(), strings.getUpperBound(), mode.characters());
     } else if (statistics instanceof DoubleColumnStatistics doubles) {
-      doubles(node, doubles);
+      // ORC's bounds leave NaN out, but its sum does not.
+      if (!Double.isNaN(doubles.getSum())) {
+        doubles(node, doubles.getMinimum(), doubles.getMaximum());
+      }
     } else if (statistics instanceof DateColumnStatistics dates) {
       node.put("min", dates.getMinimumDayOfEpoch()).put("max", dates.getMaximumDayOfEpoch());
     } else if (statistics instanceof TimestampColumnStatistics timestamps) {
@@ -75,18 +78,12 @@ public final class FileStatistics {
     }
   }
 
-  /**
-   * ORC's bounds leave NaN out, but its sum does not; zeros of either sign must lie within the
-   * bounds.
-   */
-  private static void doubles(ObjectNode node, DoubleColumnStatistics doubles) {
-    if (Double.isNaN(doubles.getSum())
-        || Double.isNaN(doubles.getMinimum())
-        || Double.isNaN(doubles.getMaximum())) {
-      return;
+  /** Bounds between which zeros of either sign lie, or none if one is NaN. */
+  static void doubles(ObjectNode node, double min, double max) {
+    if (!Double.isNaN(min) && !Double.isNaN(max)) {
+      node.set("min", Values.number(min == 0 ? -0.0 : min));
+      node.set("max", Values.number(max == 0 ? 0.0 : max));
     }
-    node.set("min", Values.number(doubles.getMinimum() == 0 ? -0.0 : doubles.getMinimum()));
-    node.set("max", Values.number(doubles.getMaximum() == 0 ? 0.0 : doubles.getMaximum()));
   }
 
   private static JsonNode plain(HiveDecimal value, int scale) {
@@ -102,7 +99,7 @@ public final class FileStatistics {
    * Cuts bounds as Paimon's truncate(n): the lower one is shortened, the upper one rounded up, or
    * neither kept.
    */
-  private static void text(ObjectNode node, String min, String max, int characters) {
+  static void text(ObjectNode node, String min, String max, int characters) {
     String upper = roundUp(max, characters);
     if (min != null && upper != null) {
       node.put(

@@ -80,12 +80,23 @@ public record SplitSpec(
     JsonNode vector = file.get("vector");
     return vector.isNull()
         ? null
-        : new DeletedRows.Location(
-            vector.get("path").asText(),
-            vector.get("offset").asLong(),
-            vector.get("length").asLong(),
-            vector.get("cardinality").asLong(),
-            file.get("rows").asLong());
+        : location(
+            vector,
+            file.get("rows").asLong(),
+            vector.get("shows").asBoolean(),
+            vector.get("but_not"));
+  }
+
+  private static DeletedRows.Location location(
+      JsonNode vector, long rows, boolean shows, JsonNode butNot) {
+    return new DeletedRows.Location(
+        vector.get("path").asText(),
+        vector.get("offset").asLong(),
+        vector.get("length").asLong(),
+        vector.get("cardinality").asLong(),
+        rows,
+        shows,
+        butNot == null || butNot.isNull() ? null : location(butNot, rows, false, null));
   }
 
   long bytes() {

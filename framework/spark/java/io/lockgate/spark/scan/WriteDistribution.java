@@ -20,13 +20,15 @@ public final class WriteDistribution {
 
   /**
    * All rows of one bucket meet in one task: so do those of one key, and the task writes one file a
-   * bucket.
+   * bucket. Where buckets are dynamic, those of one key meet.
    */
   public static Distribution of(LoadedTable table) {
     if (!table.clustering().isEmpty() && table.bucketCount() == 0 && !isStream()) {
       return Distributions.ordered(ordering(table));
     }
-    Expression[] clustering = partitioning(table);
+    boolean dynamic = table.bucketCount() == 0 && !table.primaryKey().isEmpty();
+    Expression[] clustering =
+        dynamic ? LoadedTable.references(table.primaryKey()) : partitioning(table);
     return clustering.length == 0
         ? Distributions.unspecified()
         : Distributions.clustered(clustering);

@@ -17,7 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Writes rows of a table without primary key as they come; a few buckets are open at a time, the
  * one longest unused is closed.
  */
-final class AppendWriter extends OrcWriter {
+final class AppendWriter extends TaskWriter {
   private static final int OPEN = 16;
 
   private record Target(UnsafeRow partition, int bucket) {}

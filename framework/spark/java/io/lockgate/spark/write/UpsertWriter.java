@@ -36,7 +36,7 @@ import scala.math.Ordering;
  * spills, then one row a key, with rising sequence numbers: what the table's engine makes of those
  * that come, from old to new by the sequence columns and then by arrival.
  */
-final class UpsertWriter extends OrcWriter {
+final class UpsertWriter extends TaskWriter {
   // Columns of a sorted row before the table's own.
   private static final int BUCKET = 0;
   private static final int ARRIVAL = 1;
@@ -56,7 +56,9 @@ final class UpsertWriter extends OrcWriter {
   private final UpsertMerge merge;
   private final int kindColumn;
   private long arrivals;
+  private final AskedBuckets asked;
   private DataFileWriter file;
+  private DataFileWriter changelog;
 
   UpsertWriter(WriteSpec spec, Configuration conf, String attempt) throws IOException {
     super(spec, conf, attempt);
@@ -77,6 +79,7 @@ final class UpsertWriter extends OrcWriter {
     this.sorter = sorter(ordering(order));
     this.merge = new UpsertMerge(spec.mergePlan(), spec, types, BEFORE, KIND);
     this.kindColumn = spec.kindColumn();
+    this.asked = spec.asksForBuckets() ? new AskedBuckets(spec, BEFORE) : null;
   }
 
   private static DataType[] types(WriteSpec spec) {
@@ -159,6 +162,16 @@ final class UpsertWriter extends OrcWriter {
     add(row, kindColumn < 0 ? DataFileWriter.INSERT : kindOf(row));
   }
 
+  /** A changelog tells rows that are new from those that take the place of others. */
+  @Override
+  public void update(InternalRow row) throws IOException {
+    if (spec().records() && kindColumn < 0) {
+      add(row, DataFileWriter.UPDATE_AFTER);
+    } else {
+      write(row);
+    }
+  }
+
   @Override
   public void delete(InternalRow row) throws IOException {
     add(row, DataFileWriter.DELETE);
@@ -182,17 +195,34 @@ final class UpsertWriter extends OrcWriter {
     if (!spec().admits(kind)) {
       return;
     }
-    prefix.setInt(BUCKET, bucket(row));
+    prefix.setInt(BUCKET, asked == null ? bucket(row) : 0);
     prefix.setLong(ARRIVAL, arrivals++);
     prefix.setByte(KIND, kind);
-    sorter.insertRow(toSorted.apply(joined.apply(prefix, row)));
+    UnsafeRow sorted = toSorted.apply(joined.apply(prefix, row));
+    if (asked == null) {
+      sorter.insertRow(sorted);
+    } else if (asked.add(sorted)) {
+      insertAsked();
+    }
+  }
+
+  private void insertAsked() throws IOException {
+    asked.answer(
+        (row, bucket) -> {
+          row.setInt(BUCKET, bucket);
+          sorter.insertRow(row);
+        });
   }
 
   @Override
   void finishAll() throws IOException {
+    if (asked != null) {
+      insertAsked();
+    }
     Iterator<InternalRow> rows = sorter.sort();
     Bucket bucket = null;
     InternalRow firstKey = null;
+    InternalRow firstChange = null;
     UnsafeRow waiting = null;
     long sequence = 0;
     while (waiting != null || rows.hasNext()) {
@@ -207,15 +237,28 @@ final class UpsertWriter extends OrcWriter {
         lastOfBucket = sameBucket.compare(row, waiting) != 0;
         newest = lastOfBucket || sameKey.compare(row, waiting) != 0;
       }
-      if (!newest) {
-        merge.add(row);
-        continue;
-      }
-      InternalRow left = merge.finish(row);
       if (bucket == null) {
         bucket = describe(row, BEFORE, row.getInt(BUCKET));
         sequence = spec().firstSequence();
       }
+      if (spec().records()) {
+        if (changelog == null) {
+          changelog = openChangelog(bucket);
+          firstChange = keyOf.apply(row).copy();
+        }
+        changelog.write(row, BEFORE, sequence, row.getByte(KIND));
+        if (lastOfBucket || changelog.full()) {
+          changelog.bounds(firstChange, keyOf.apply(row));
+          finishChangelog(bucket, changelog);
+          changelog = null;
+        }
+      }
+      if (!newest) {
+        merge.add(row);
+        sequence += spec().records() ? 1 : 0;
+        continue;
+      }
+      InternalRow left = merge.finish(row);
       if (file == null) {
         file = open(bucket);
         firstKey = keyOf.apply(row).copy();
@@ -235,6 +278,10 @@ final class UpsertWriter extends OrcWriter {
     if (file != null) {
       file.discard();
       file = null;
+    }
+    if (changelog != null) {
+      changelog.discard();
+      changelog = null;
     }
   }
 

@@ -5,6 +5,7 @@ import io.lockgate.spark.files.FileStatistics;
 import io.lockgate.spark.merge.MergePlan;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -34,12 +35,16 @@ public final class WriteSpec implements Serializable {
   private final Set<Integer> droppedKinds = new HashSet<>();
   private final Map<Integer, String> refusedKinds = new HashMap<>();
   private final int buckets;
+  private final boolean asksForBuckets;
+  private final boolean records;
   private final long firstSequence;
   private final Map<String, FileStatistics.Mode> statistics;
   private final String encrypt;
   private final String mask;
   private final String keyScope;
   private final boolean dictionaries;
+  private final String format;
+  private final byte[] parquetFooter;
   private final String compression;
   private final long targetFileSize;
   private final String partitionDefaultName;
@@ -55,6 +60,8 @@ public final class WriteSpec implements Serializable {
     JsonNode bucket = begin.get("bucket");
     bucketKey = bucket.isNull() ? new int[0] : ordinals(bucket.get("columns"));
     buckets = bucket.isNull() ? -1 : bucket.get("count").asInt();
+    asksForBuckets = begin.get("dynamic_buckets").asBoolean();
+    records = begin.get("records").asBoolean();
     sequence = ordinals(begin.get("sequence").get("columns"));
     descending = begin.get("sequence").get("descending").asBoolean();
     JsonNode plan = begin.get("merge_plan");
@@ -71,6 +78,9 @@ public final class WriteSpec implements Serializable {
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
     dictionaries = begin.get("dictionaries").asBoolean();
+    format = begin.get("format").asText();
+    String footer = text(begin, "parquet_footer");
+    parquetFooter = footer == null ? null : Base64.getDecoder().decode(footer);
     compression = begin.get("compression").asText();
     targetFileSize = begin.get("target_file_size").asLong();
     partitionDefaultName = begin.get("partition_default_name").asText();
@@ -209,6 +219,16 @@ public final class WriteSpec implements Serializable {
     return buckets;
   }
 
+  /** Tells whether the driver gives each key its bucket. */
+  boolean asksForBuckets() {
+    return asksForBuckets;
+  }
+
+  /** Tells whether rows are also stored as they come, in a changelog. */
+  boolean records() {
+    return records;
+  }
+
   /** The first free sequence number. */
   long firstSequence() {
     return firstSequence;
@@ -236,6 +256,16 @@ public final class WriteSpec implements Serializable {
    */
   boolean dictionaries() {
     return dictionaries;
+  }
+
+  /** The format of files, which their names end with. */
+  String format() {
+    return format;
+  }
+
+  /** The footer of a Parquet file of the table without rows; null for other formats. */
+  byte[] parquetFooter() {
+    return parquetFooter;
   }
 
   String compression() {

@@ -44,8 +44,8 @@ public record Writers(
     return new Rows(open(partition, task, epoch), this, true);
   }
 
-  private OrcWriter open(int partition, long task, long epoch) {
-    return OrcWrites.writer(spec, hadoop.value(), partition, task, epoch);
+  private TaskWriter open(int partition, long task, long epoch) {
+    return TaskWriters.writer(spec, hadoop.value(), partition, task, epoch);
   }
 
   private boolean isInOrder() {
@@ -59,13 +59,13 @@ public record Writers(
 
   /** Checks and orders rows. */
   private static final class Rows implements DataWriter<InternalRow> {
-    final OrcWriter out;
+    final TaskWriter out;
     private final StructType schema;
     private final ProjectingInternalRow ordered;
     private final UnsafeProjection fitted;
 
     /** Spark fills up and measures the texts of a batch, but not those of a {@code stream}. */
-    Rows(OrcWriter out, Writers factory, boolean stream) {
+    Rows(TaskWriter out, Writers factory, boolean stream) {
       this.out = out;
       this.schema = factory.schema;
       this.fitted = stream && CharVarcharUtils.hasCharVarchar(schema) ? fitting(schema) : null;
@@ -74,6 +74,14 @@ public record Writers(
 
     @Override
     public void write(InternalRow row) throws IOException {
+      out.write(checked(row));
+    }
+
+    void update(InternalRow row) throws IOException {
+      out.update(checked(row));
+    }
+
+    private InternalRow checked(InternalRow row) {
       InternalRow checked = row;
       if (ordered != null) {
         ordered.project(row);
@@ -86,7 +94,7 @@ public record Writers(
               "A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
         }
       }
-      out.write(checked);
+      return checked;
     }
 
     @Override
@@ -186,7 +194,7 @@ public record Writers(
                   + "' of the primary key: DELETE the row and INSERT it under its new key");
         }
       }
-      rows.write(row);
+      rows.update(row);
     }
 
     @Override

@@ -5,14 +5,14 @@ import java.io.UncheckedIOException;
 import org.apache.spark.util.SerializableConfiguration;
 
 /** The executor's entry to writing. */
-public final class OrcWrites {
-  private OrcWrites() {}
+public final class TaskWriters {
+  private TaskWriters() {}
 
   /**
    * The writer of one task attempt: the write's id, the partition and the task make the names of
    * its files unique.
    */
-  public static OrcWriter writer(
+  public static TaskWriter writer(
       WriteSpec spec, SerializableConfiguration hadoop, int partition, long task, long epoch) {
     String attempt = spec.writeId() + "-" + partition + "-" + task;
     try {

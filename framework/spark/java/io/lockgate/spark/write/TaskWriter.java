@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataType;
  * Writes the rows of one task, in the order of the table's columns, into files of their own until
  * commit or abort.
  */
-public abstract class OrcWriter implements DataWriter<InternalRow> {
+public abstract class TaskWriter implements DataWriter<InternalRow> {
   private final WriteSpec spec;
   private final Configuration conf;
   private final BucketHash hash;
@@ -27,7 +27,7 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   private final List<Path> paths = new ArrayList<>();
   private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
 
-  OrcWriter(WriteSpec spec, Configuration conf, String attempt) {
+  TaskWriter(WriteSpec spec, Configuration conf, String attempt) {
     this.spec = spec;
     this.conf = conf;
     this.attempt = attempt;
@@ -36,6 +36,11 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
       types[i] = spec.fields().get(spec.bucketKey()[i]).type();
     }
     this.hash = new BucketHash(spec.bucketKey(), types);
+  }
+
+  /** Writes a row that takes the place of another. */
+  public void update(InternalRow row) throws IOException {
+    write(row);
   }
 
   /**
@@ -82,6 +87,15 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   }
 
   DataFileWriter open(Bucket bucket) throws IOException {
+    return open(bucket, "data-");
+  }
+
+  /** Opens a file with the rows of a bucket as they came. */
+  DataFileWriter openChangelog(Bucket bucket) throws IOException {
+    return open(bucket, "changelog-");
+  }
+
+  private DataFileWriter open(Bucket bucket, String prefix) throws IOException {
     // An aborted job is cleaned up by the id of the write, which every name starts with.
     // Not new Path(parent, child): a folder may hold characters that a relative URI may not.
     Path path =
@@ -89,19 +103,30 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
             spec.location()
                 + "/"
                 + bucket.folder()
-                + "/data-"
+                + "/"
+                + prefix
                 + attempt
                 + "-"
                 + paths.size()
-                + ".orc");
+                + "."
+                + spec.format());
     paths.add(path);
     return new DataFileWriter(spec, conf, path);
   }
 
   void finish(Bucket bucket, DataFileWriter file) throws IOException {
+    describe(bucket, file, false);
+  }
+
+  void finishChangelog(Bucket bucket, DataFileWriter file) throws IOException {
+    describe(bucket, file, true);
+  }
+
+  private void describe(Bucket bucket, DataFileWriter file, boolean changelog) throws IOException {
     ObjectNode message = messages.addObject();
     message.set("partition", bucket.partition());
     message.put("bucket", bucket.number()).put("total_buckets", spec.buckets());
+    message.put("changelog", changelog);
     message.set("file", file.finish());
   }
 
@@ -115,7 +140,7 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   public void abort() throws IOException {
     discardAll();
     for (Path path : paths) {
-      DataFileWriter.raw(path.getFileSystem(conf)).delete(path, false);
+      FileOutput.raw(path.getFileSystem(conf)).delete(path, false);
     }
   }
 
