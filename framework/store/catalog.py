@@ -38,7 +38,7 @@ from lockgate.framework.store.metadata.paths import line_folder, schema_folder, 
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
 from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS, ExternalRoots
-from lockgate.framework.store.rename import is_hidden, rename_table, set_aside
+from lockgate.framework.store.rename import is_hidden, rename_table, set_aside, staged_for
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 
@@ -330,7 +330,8 @@ class Catalog:
         cannot be renamed, as in object stores.
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
-        grant_rename(self.load_table(identifier))
+        if staged_for(Identifier.parse(identifier)) != Identifier.parse(target):
+            grant_rename(self.load_table(identifier))
         self._grant(Action.CREATE, target)
         announce_table(self, Identifier.parse(identifier), "renamed")
         rename_table(self, identifier, target)
@@ -349,7 +350,8 @@ class Catalog:
             if ignore_if_not_exists:
                 return
             self.load_table(parsed)
-        self._grant(Action.DROP, parsed)
+        # Anyone who may make a table may undo it before it is there.
+        self._grant(Action.CREATE if staged_for(parsed) else Action.DROP, parsed)
         announce_table(self, parsed, "dropped")
         self._drop(parsed)
 

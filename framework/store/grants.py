@@ -9,6 +9,7 @@ from lockgate.framework.access import AccessRequest, Action, Decision, Principal
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.rename import policy_name
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE})
 
@@ -58,8 +59,7 @@ def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) ->
 
 def _seen(table: TableHandle, principal: Principal) -> SqlDecision:
     types = {field.name: str(field.type) for field in table.schema.fields}
-    name = f"{table.identifier.namespace}.{table.identifier.table}"
-    target = Target("table", name, table.identifier.branch, table.location)
+    target = Target("table", policy_name(table.identifier), table.identifier.branch, table.location)
     request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
     return plugins().authorize_sql(request, types, records=False)
 
@@ -72,8 +72,8 @@ def grant_by_name(
     principal: Principal | None = None,
 ) -> Decision:
     """Return the decision about a table that need not exist yet; AccessDeniedError as `grant`."""
-    name = f"{identifier.namespace}.{identifier.table}"
-    return authorize(action, Target("table", name, identifier.branch, location), columns, principal)
+    target = Target("table", policy_name(identifier), identifier.branch, location)
+    return authorize(action, target, columns, principal)
 
 
 def grant_database(action: Action, name: str, location: str, principal: Principal | None = None) -> Decision:

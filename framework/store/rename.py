@@ -6,6 +6,7 @@ would find half a table.
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Tables on their way in or out, which no listing shows.
 _HIDDEN = "__lockgate_"
+_ON_ITS_WAY = re.compile(rf"{_HIDDEN}(staged|dropped)_[0-9a-f]{{32}}_(.+)", re.DOTALL)
 
 
 def is_hidden(name: str) -> bool:
@@ -28,6 +30,18 @@ def is_hidden(name: str) -> bool:
 def staged_identifier(target: Identifier) -> Identifier:
     """Return a new name under which what is to become `target` can be made."""
     return Identifier(target.namespace, f"{_HIDDEN}staged_{uuid.uuid4().hex}_{target.name}")
+
+
+def staged_for(identifier: Identifier) -> Identifier | None:
+    """Return the table that a staged one is to become, None for any other table."""
+    found = _ON_ITS_WAY.fullmatch(identifier.table)
+    return Identifier(identifier.namespace, found[2]) if found and found[1] == "staged" else None
+
+
+def policy_name(identifier: Identifier) -> str:
+    """Return the name by which policies know a table: its own, also while it is being made or dropped."""
+    found = _ON_ITS_WAY.fullmatch(identifier.table)
+    return f"{identifier.namespace}.{found[2] if found else identifier.table}"
 
 
 def can_move(catalog: Catalog) -> bool:

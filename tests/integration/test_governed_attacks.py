@@ -10,6 +10,7 @@ import pytest
 from governed_world import World
 from pyspark.errors import PySparkException
 from ranger_world import allow, deny, mask, row_filter
+from spark_version import SPARK
 
 if TYPE_CHECKING:
     from lockgate import Lake
@@ -94,7 +95,10 @@ def test_what_is_hidden_is_neither_shown_nor_reached(
     table = tables[kind]
     database = table.split(".")[1]
     found = told(world, statement.format(t=table, database=database))
-    assert "without row filter and masks" in found
+    unknown = (
+        SPARK < (4, 2) and kind == "ours" and statement.startswith("DESCRIBE") and "PARTITION" in statement
+    )
+    assert ("does not support partition" if unknown else "without row filter and masks") in found
     assert "zq-" not in found.replace("zq-y')", "")
     assert len(world.sql(f"SELECT id FROM {table}", "root")) == 4
 
@@ -114,7 +118,7 @@ def test_a_renamed_column_would_lose_its_policies(world: World, tables: dict[str
     [
         "CREATE TABLE {mine}1 USING parquet LOCATION '{files}'",
         "CREATE TABLE {mine}1 {columns} USING parquet OPTIONS (path '{files}')",
-        "CREATE TABLE {mine}1 LIKE {mine} LOCATION '{files}'",
+        "CREATE TABLE {short}1 LIKE {short} LOCATION '{files}'",
         "CREATE TABLE {mine}1 USING parquet LOCATION '{files}/dept=zq-y' AS SELECT 1 AS id",
         "ALTER TABLE {mine} ADD PARTITION (dept='p') LOCATION '{files}/dept=zq-y'",
         "ALTER TABLE {mine} PARTITION (dept='p') SET LOCATION '{files}/dept=zq-y'",
@@ -131,6 +135,7 @@ def test_files_get_no_other_name(
     """Or else anyone who may create a table would read the files of any other."""
     names = {
         "mine": MINE,
+        "short": MINE.removeprefix("spark_catalog."),  # before Spark 4.2, LIKE takes no catalog
         "columns": COLUMNS,
         "files": str(lake_folder / "spark-warehouse" / "attacked"),
         "warehouse": lake.catalog.warehouse,

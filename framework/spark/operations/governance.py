@@ -37,6 +37,7 @@ from lockgate.framework.spark.operations.messages.governance import (
 )
 from lockgate.framework.spark.operations.statements import check_nodes, check_settings
 from lockgate.framework.spark.operations.system_tables import SYSTEM_NAMESPACE
+from lockgate.framework.store.rename import policy_name
 from lockgate.framework.store.withheld_keys import columns_named, needed_columns, withheld_keys
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def target_of(context: Context, relation: RelationJson) -> Target:
 
 def _target_of(table: Table) -> Target:
     named = table.identifier
-    return Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
+    return Target("table", policy_name(named), named.branch, table.location)
 
 
 def _table(context: Context, relation: OurRelation) -> Table:

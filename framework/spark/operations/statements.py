@@ -23,6 +23,7 @@ from lockgate.framework.spark.plan_nodes import (
     is_fenced,
 )
 from lockgate.framework.store.grants import hidden_from
+from lockgate.framework.store.rename import policy_name
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -145,7 +146,7 @@ def _unseen(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
 def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
     """Return what to apply for where nothing of a table may be read; empty where anything may."""
     named = table.identifier
-    target = Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
+    target = Target("table", policy_name(named), named.branch, table.location)
     # Whether everything is denied does not depend on the types of columns.
     types = dict.fromkeys(table.schema.field_names, "STRING")
     request = AccessRequest(principal, Action.SELECT, target, frozenset(types))

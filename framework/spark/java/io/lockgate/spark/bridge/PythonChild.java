@@ -164,6 +164,8 @@ final class PythonChild {
 
   private static void thread(String name, Runnable work) {
     Thread thread = new Thread(work, name);
+    // Python finds the connector by it; that of a session of the Thrift server knows no spark.jars.
+    thread.setContextClassLoader(PythonChild.class.getClassLoader());
     thread.setDaemon(true);
     thread.start();
   }
