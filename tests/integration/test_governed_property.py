@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from governed_hidden import COLUMNS, ROWS, Hidden, hidden
 from governed_random import Queries, orders
 from governed_world import World
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,15 @@ def tables(lake: Lake, shared_table: Named, lake_folder: Path) -> Iterator[dict[
     session.sql(f"DROP TABLE {named['files']}")
 
 
+def register(session: SparkSession) -> None:
+    """Give a session the function `whole`, which workers get by its code: they have no module of tests."""
+
+    def whole(text: str | None) -> int | None:
+        return None if text is None else int(text)
+
+    session.udf.register("whole", whole, "int")
+
+
 class Pair:
     """A table under a policy, and the tables that hold what it shows."""
 
@@ -75,6 +85,8 @@ class Pair:
         self._relation = f"{table} VERSION AS OF 1" if table.endswith("_past") else table
         world.put(*policy.policies(table, "ann"))
         root = world.session("root")
+        for user in ("ann", "root"):
+            register(world.session(user))
         self._shown = []
         self._rows = []
         for filled in (1, 2) if policy.denied else (1,):
@@ -145,6 +157,8 @@ def outcome(session: SparkSession, query: str) -> Outcome:
     except (PySparkException, Py4JJavaError) as error:
         if "is denied to user 'ann'" in str(error):
             return "denied", None
+        if "invalid literal for int" in str(error):
+            return "failed", "PYTHON"
         # Of subqueries, the errors come within others.
         found = re.search(r"\[([A-Z][A-Z_.]+)\]", str(error))
         return "failed", found[1] if found else str(error)
@@ -185,6 +199,28 @@ def test_a_denied_column_in_a_subquery_is_refused_by_name(
     """Of a key table the scan of a subquery is planned before the statement's columns are looked at."""
     world.put(*Hidden(denied=frozenset({"g"})).policies(tables["key"], "ann"))
     assert outcome(world.session("ann"), f"plain: {query.format(t=tables['key'])}") == ("denied", None)
+
+
+def test_a_function_of_the_user_is_called_for_shown_rows_alone(world: World, tables: dict[str, str]) -> None:
+    """It fails on every text but those of the rows that are shown."""
+    numbers = Hidden("s IN ('7', '12', '300')", lambda row: row[3] in ("7", "12", "300"))
+    pair = Pair(world, tables["append"], numbers, tables["stored"])
+    for query in ("SELECT whole(s) AS w FROM {t}", "SELECT id FROM {t} WHERE whole(s) > 7 OR n = 2"):
+        assert pair.compare(f"plain: {query}", frozenset()) is None
+    found = outcome(world.session("ann"), f"plain: SELECT sum(whole(s)) FROM {tables['append']}")
+    assert found == ("rows", [(319,)])
+    whole = outcome(world.session("root"), f"plain: SELECT sum(whole(s)) FROM {tables['append']}")
+    assert whole == ("failed", "PYTHON")
+
+
+def test_a_stream_is_refused_if_anything_is_hidden(world: World, tables: dict[str, str]) -> None:
+    random, table = Random(FIRST_SEED), tables["append"]
+    for policy in [Hidden(), *(hidden(random) for _ in range(6))]:
+        world.put(*policy.policies(table, "ann"))
+        hides = policy.row_filter is not None or policy.masks or policy.denied
+        expected = pytest.raises(AnalysisException, match="as a stream needs") if hides else nullcontext()
+        with expected:
+            world.session("ann").readStream.table(table)
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ class Queries:
             self._turned,
             self._piped,
             self._computed,
+            self._called,
         )
         return str(made())
 
@@ -151,6 +152,15 @@ class Queries:
             ),
             lambda: f"SELECT {self._list()} FROM {{t}}{self._where()} ORDER BY {value}",
             lambda: f"SELECT CASE WHEN EXISTS (SELECT 1 FROM {{t}}{self._where()}) THEN {value} END AS c0",
+        )
+
+    def _called(self) -> str:
+        """Return a query with the user's function `whole`, which fails on texts that are no whole numbers."""
+        where = f" WHERE [[{self._condition()} && whole({self._text_column('')}) > 1]]"
+        return self._made(
+            lambda: f"SELECT {self._list()}, whole({self._text_column('')}) AS w FROM {{t}}{self._where()}",
+            lambda: f"SELECT {self._list()} FROM {{t}}{where}",
+            lambda: f"SELECT max(whole({self._text_column('')})) AS w FROM {{t}}{self._where()}",
         )
 
     # --- parts ---

@@ -1,0 +1,116 @@
+"""Holes tried on tables of Hive, on those of a database by JDBC, and on unknown sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+# Hive's own files, its columns in Parquet, which Spark reads itself, and Derby, which takes whole queries.
+PROGRAM = """
+import json, sys
+from pathlib import Path
+
+import lockgate
+from governed_hole_cases import HOLES
+from governed_holes import (
+    COLUMNS, KINDS, ROWS, USERS, limits, names, outcome, own_table, statements, wrong
+)
+from governed_world import governed
+from pyspark.sql.datasource import DataSource
+
+folder = Path(sys.argv[1])
+jdbc, url = "spark.sql.catalog.derby", "jdbc:derby:memory:holes"
+TABLES = {
+    "hive": "spark_catalog.default.hived",
+    "hive, read by Spark": "spark_catalog.default.hived_parquet",
+    "jdbc": "derby.APP.holes",
+}
+lake = lockgate.connect(str(folder / "lake"), master="local[2]", conf={
+    "spark.sql.catalogImplementation": "hive", "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.warehouse.dir": str(folder / "hive"),
+    "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+    jdbc: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+    f"{jdbc}.url": url, f"{jdbc}.driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    f"{jdbc}.pushDownAggregate": "true", f"{jdbc}.pushDownLimit": "true", f"{jdbc}.pushDownOffset": "true",
+})
+jvm = lake.spark._jvm
+connection = jvm.java.sql.DriverManager.getConnection(url + ";create=true")
+kinds = {"STRING": "VARCHAR(20)"}
+named = [(words[0], " ".join(kinds.get(word, word) for word in words[1:]))
+         for words in (column.split() for column in COLUMNS.split(", "))]
+columns = ", ".join(f'"{name}" {kind}' for name, kind in named)
+values = ", ".join(f"({key}, '{name}', {n}, '{dept}', {pay})" for key, name, n, dept, pay in ROWS)
+connection.createStatement().execute(f'CREATE TABLE "holes" ({columns})')
+connection.createStatement().execute(f'INSERT INTO "holes" VALUES {values}')
+lake.sql("CREATE NAMESPACE lake.holes")
+plain = COLUMNS.replace(" NOT NULL", "")
+lake.sql(f"CREATE TABLE {TABLES['hive']} (id BIGINT, name STRING, n INT, pay INT)"
+         " PARTITIONED BY (dept STRING) STORED AS TEXTFILE")
+for dept in USERS:
+    rows = ", ".join(f"({key}, '{name}', {n}, {pay})" for key, name, n, of, pay in ROWS if of == dept)
+    lake.sql(f"INSERT INTO {TABLES['hive']} PARTITION (dept='{dept}') VALUES {rows}")
+lake.sql(f"CREATE TABLE {TABLES['hive, read by Spark']} ({plain}) STORED AS PARQUET")
+lake.sql(f"INSERT INTO {TABLES['hive, read by Spark']} VALUES {values}")
+
+
+class Own(DataSource):
+    @classmethod
+    def name(cls):
+        return "somebody"
+
+    def schema(self):
+        return "id INT"
+
+
+wrongs = []
+with governed(lake, folder / "policies.json") as world:
+    world.put(*limits(TABLES))
+    for kind, table in TABLES.items():
+        # Spark deletes no rows of tables of its session's catalog.
+        unknown = "DELETE" if table.startswith("spark_catalog") else "!"
+        holes = [each for each in HOLES
+                 if set(KINDS) <= set(each.kinds) and not each.text.startswith(unknown)]
+        for hole in holes:
+            for user in USERS:
+                texts = statements(hole, names(table, user, str(folder / "hive" / "hived_parquet")))
+                found = outcome(world.session(user), texts, frame_of=table if hole.frame else None)
+                if text := wrong(hole, user, found):
+                    wrongs.append(f"{kind}, {user}: {hole.text} {text[:400]}")
+        stored = world.sql(f"SELECT id, name, n, dept, pay FROM {table}", "root")
+        if stored != ROWS:
+            wrongs.append(f"{kind} holds {stored}")
+    ann = world.session("ann")
+    ann.dataSource.register(Own)
+    for name, options in (("jdbc", {"url": url, "dbtable": "APP.\\"holes\\""}), ("somebody", {})):
+        try:
+            ann.read.format(name).options(**options).load().collect()
+            wrongs.append(f"{name} is read")
+        except Exception as error:
+            if f"path {name}" not in str(error).lower():
+                wrongs.append(f"{name}: {error}"[:400])
+    print("wrongs", json.dumps([len(HOLES), *wrongs]))
+lake.spark.stop()
+"""
+
+
+def test_no_hole_of_other_sources_shows_what_is_hidden(tmp_path: Path) -> None:
+    support = Path(__file__).parents[1] / "support"
+    environment = {**os.environ, "LOCKGATE_LINEAGE_DIR": str(tmp_path / "index"), "PYTHONPATH": str(support)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        capture_output=True, text=True, env=environment, cwd=tmp_path, check=False, timeout=550,
+    )  # fmt: skip
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("wrongs ")] or [
+        done.stderr[-3000:]
+    ]
+    tried, *wrongs = json.loads(line.removeprefix("wrongs "))
+    assert tried > 150
+    assert not wrongs, "\n".join(wrongs)
