@@ -103,7 +103,7 @@ NEEDS = [
     Need("SHOW TABLES IN {db}", ("select {db}",)),
 ]
 # Statements that need no right, since they show and change nothing but the session.
-FREE = ["SELECT 1", "REFRESH TABLE {p}", "SHOW FUNCTIONS", "SHOW CATALOGS"]
+FREE = ["SELECT 1", "SHOW FUNCTIONS", "SHOW CATALOGS"]
 
 
 def named(text: str) -> str:
