@@ -115,7 +115,7 @@ def by_thrift(door: Door, user: str, asked: Sequence[Sequence[str]]) -> list[Fou
 
 def _read(text: str) -> Found:
     # The client writes its progress over itself, before and after rows.
-    text = re.sub(r"null {20,}\s?(null)?", "", text)
+    text = re.sub(r"^(?:null *)+", "", text, flags=re.MULTILINE)
     lines = [re.sub(r"^\d: jdbc:hive2:\S*> ", "", line) for line in text.splitlines() if line.strip()]
     return text if "Error: " in text else [line.split("\t") for line in lines]
 
