@@ -34,6 +34,7 @@ TABLES = {
 }
 lake = lockgate.connect(str(folder / "lake"), master="local[2]", conf={
     "spark.sql.catalogImplementation": "hive", "spark.ui.enabled": "false",
+    "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.warehouse.dir": str(folder / "hive"),
     "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
