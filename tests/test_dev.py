@@ -132,6 +132,18 @@ def test_another_pyspark_can_be_asked_for() -> None:
     assert "pluggy==" in other
 
 
+def test_a_server_of_4_1_gets_a_client_of_4_1() -> None:
+    script = runpy.run_path(str(ROOT / "dev"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LOCKGATE_PYSPARK", raising=False)
+        usual, versions = script["client_packages"]()
+        patch.setenv("LOCKGATE_PYSPARK", "4.1")
+        older, others = script["client_packages"]()
+    assert usual[0] in versions.splitlines()
+    assert older == ["pyspark-client==4.1.*", *usual[1:]]
+    assert others == versions.replace(f"{usual[0]}\n", "")
+
+
 LANE_OF_TESTS = """
 import pytest
 @pytest.mark.parametrize("number", range({count}))
