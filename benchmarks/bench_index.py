@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The figures of the index database: its size, what it adds to writes, what it leaves out, and its plans.
+"""The figures of the index database: its size, what it adds to writes, what it leaves out, its plans, and
+the cache of ranges of data files.
 
 Each is one JSON line on standard output. Plans are of a table of 100,000 files of which only metadata is
-there. Times are those of the processor, since other work on the machine must not count.
+there. Times of plans are those of the processor, since other work on the machine must not count.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from harness import describe_machine, emit, interleaved, note, ratio
-from index import planning
+from index import planning, ranges
 from index.events import SCHEMA, Events
 
 from lockgate.framework.index.database.maintenance import MergeIndex
@@ -41,15 +42,17 @@ def main() -> int:
     describe_machine()
     folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-index-"))
     try:
-        _events(folder / "events", arguments.rows, arguments.rows_a_file, arguments.repetitions)
-        table = planning.make_table(folder / "wide", arguments.files)
-        planning.measure(table, arguments.files, arguments.repetitions)
+        table = _events(folder / "lake", arguments.rows, arguments.rows_a_file, arguments.repetitions)
+        files = sorted(Path(table.location).rglob("data-*.orc"))
+        ranges.measure(files, folder / "ranges", arguments.repetitions)
+        wide = planning.make_table(folder / "wide", arguments.files)
+        planning.measure(wide, arguments.files, arguments.repetitions)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
-def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> None:
+def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> Table:
     catalog, events = Catalog(folder), Events()
     catalog.create_namespace("b")
     first = next(events.files(rows_a_file, rows_a_file))
@@ -67,16 +70,18 @@ def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> None
         table.append(each)
         note(f"{(number + 1) * rows_a_file:,} events")
     MergeIndex().call(ProcedureContext(catalog), table="b.events", dry_run=False)
+    rare = _rare(first, events.hashes)
     _sizes(table)
     _pruned(table, "like_absent_files_opened", col("command").contains("no such tool"), 0)
     _pruned(table, "like_program_files_opened", col("command").contains("\\agent"), None)
-    _pruned(table, "values_rare_files_opened", col("md5") == _rare(first, events.hashes), 1)
+    _pruned(table, "values_rare_files_opened", col("md5") == rare[0], 1)
+    return table
 
 
-def _rare(rows: pa.Table, usual: pa.Array) -> str:
-    """Return a hash that comes once."""
+def _rare(rows: pa.Table, usual: pa.Array) -> list[str]:
+    """Return hashes that come once."""
     rare = rows["md5"].filter(pc.invert(pc.is_in(rows["md5"], usual)))
-    return str(rare[0].as_py())
+    return [str(each) for each in rare[:100].to_pylist()]
 
 
 def _table(catalog: Catalog, name: str, options: dict[str, str]) -> Table:

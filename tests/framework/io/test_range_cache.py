@@ -23,7 +23,7 @@ from lockgate.framework.io.cache.range_cache import BLOCK, RangeCache
 from lockgate.framework.store import Catalog, Schema
 
 FOLDER, SIZE = "fs.lockgate.cache.folder", "fs.lockgate.cache.size"
-VECTORS = json.loads((Path(__file__).parents[2] / "fixtures/range_cache.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[2] / "fixtures" / "range_cache.json").read_text())
 
 
 class Store:

@@ -8,6 +8,7 @@ import io.lockgate.spark.integrity.BoundedStripes;
 import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.integrity.KeyCheck;
 import io.lockgate.spark.integrity.VerifyingFiles;
+import io.lockgate.spark.io.CachedFiles;
 import io.lockgate.spark.keys.LockgateKeys;
 import java.io.IOException;
 import java.time.LocalDateTime;
@@ -162,7 +163,11 @@ public final class OrcFileReader implements DataFileReader {
             .setKeyProvider(keys)
             .useUTCTimestamp(true);
     FileSystem files =
-        new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size());
+        new VerifyingFiles(
+            CachedFiles.over(path.getFileSystem(conf), conf, path, file.size()),
+            trust.integrity(),
+            keys,
+            file.size());
     options.filesystem(files);
     Opened opened = new Opened(path, files);
     Reader reader = null;
