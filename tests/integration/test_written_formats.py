@@ -33,7 +33,8 @@ COLUMNS = """
     s STRUCT<a: INT, b: ARRAY<STRUCT<c: DECIMAL(20, 1)>>>, nothing INT
 """
 ROWS = """
-    SELECT id, IF(id % 7 = 0, NULL, id % 2 = 0), CAST(id % 100 AS TINYINT), CAST(-id AS SMALLINT),
+    SELECT /*+ COALESCE(1) */ id,
+        IF(id % 7 = 0, NULL, id % 2 = 0), CAST(id % 100 AS TINYINT), CAST(-id AS SMALLINT),
         CAST(id * 3 AS INT), CAST(IF(id = 50, 'NaN', id / 3) AS FLOAT), IF(id % 60 = 0, -0.0D, id / 7),
         IF(id = 7, DOUBLE('Infinity'), -id), CAST(id / 9 AS DECIMAL(9, 2)),
         CAST(-id / 7 AS DECIMAL(17, 5)),
