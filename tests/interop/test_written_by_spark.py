@@ -1,0 +1,80 @@
+"""Paimon's core reads, changes and compacts what Spark writes here: Parquet, dynamic buckets, changelogs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from both_engines import Both, next_to
+from exact_rows import Rows
+from paimon_values import COLUMNS, ROWS
+
+pytestmark = pytest.mark.interop
+
+PARQUET = {"file.format": "parquet"}
+KINDS: dict[str, dict[str, Any]] = {
+    "append": {"options": PARQUET},
+    "key": {"primary_keys": ["id"], "options": {"bucket": "2", **PARQUET}},
+    "dynamic": {
+        "primary_keys": ["id", "part"],
+        "partition_keys": ["part"],
+        "options": {"bucket": "-1", **PARQUET},
+    },
+}
+NAMES = [("id", "INT NOT NULL"), ("v", "STRING")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_type_in_parquet_by_spark(both: Both, kind: str) -> None:
+    both.theirs.create(COLUMNS, **KINDS[kind])
+    both.theirs.write(ROWS)
+    copy = next_to(both, "copy")
+    copy.theirs.create(COLUMNS, **KINDS[kind])
+    both.sql(f"INSERT INTO {copy.sql_name} SELECT * FROM {{t}}")
+    copy.agree(ROWS)
+    assert {file["name"].rpartition(".")[2] for file in copy.theirs.files()} == {"parquet"}
+    copy.sql("DELETE FROM {t} WHERE id = 1")
+    copy.theirs.compact()
+    copy.agree([row for row in ROWS if row[0] != 1])
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
+def test_keys_keep_their_buckets(both: Both, file_format: str) -> None:
+    """Each side finds the keys of the other: a key in two buckets would be read twice."""
+    options = {
+        "bucket": "-1",
+        "dynamic-bucket.target-row-num": "7",
+        "write-only": "true",
+        "file.format": file_format,
+    }
+    both.theirs.create(NAMES, primary_keys=["id"], options=options)
+    state: dict[int, str] = {}
+
+    def expect(first: int, last: int, value: str) -> None:
+        state.update(dict.fromkeys(range(first, last), value))
+        both.agree([[number, each] for number, each in state.items()])
+
+    both.sql("INSERT INTO {t} SELECT CAST(id AS INT), 'spark' FROM range(0, 20, 1, 3)")
+    expect(0, 20, "spark")
+    both.theirs.write([[number, "theirs"] for number in range(10, 35)])
+    expect(10, 35, "theirs")
+    both.sql("INSERT INTO {t} SELECT CAST(id AS INT), 'again' FROM range(5, 50, 1, 3)")
+    expect(5, 50, "again")
+    both.theirs.write([[number, "last"] for number in range(60)])
+    expect(0, 60, "last")
+    assert len({file["bucket"] for file in both.theirs.files()}) >= 9
+    both.theirs.compact({"write-only": "false"})
+    both.sql("UPDATE {t} SET v = 'updated' WHERE id < 30")
+    expect(0, 30, "updated")
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
+def test_paimon_follows_what_spark_writes(both: Both, file_format: str) -> None:
+    options = {"bucket": "1", "changelog-producer": "input", "file.format": file_format}
+    both.theirs.create(NAMES, primary_keys=["id"], options=options)
+    both.sql("INSERT INTO {t} VALUES (2, 'b'), (1, 'a'), (2, 'c')")
+    both.sql("UPDATE {t} SET v = 'u' WHERE id = 1")
+    both.sql("DELETE FROM {t} WHERE id = 2")
+    followed: Rows = [["+I", 1, "a"], ["+I", 2, "b"], ["+I", 2, "c"], ["+U", 1, "u"], ["-D", 2, "c"]]
+    assert both.theirs.follow(1) == followed
+    both.agree([[1, "u"]])
