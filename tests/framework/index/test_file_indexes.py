@@ -229,15 +229,15 @@ def test_a_rewrite_gives_old_files_their_indexes(catalog: Catalog) -> None:
     context = ProcedureContext(catalog=catalog)
     wanted = {"file-index.bitmap.columns": "host", **BESIDE}
     table = catalog.alter_table("db.t", [SetOption(key, value) for key, value in wanted.items()])
-    assert call.call(context, table="db.t", dry_run=True) == [(3, 3, 0)]
+    assert call.call(context, table="db.t", where=None, dry_run=True) == [(3, 3, 0)]
     assert not any(file.extra_files for file in files(table))
-    assert call.call(context, table="db.t", dry_run=False) == [(3, 3, 0)]
+    assert call.call(context, table="db.t", where=None, dry_run=False) == [(3, 3, 0)]
     before = [file.extra_files for file in files(table)]
     assert all(len(names) == 1 for names in before)
     assert [step.after.files for step in plan(table, col("host") == "host-1").report.steps] == [3, 3, 1]
-    assert call.call(context, table="db.t", dry_run=False) == [(0, 0, 0)]
+    assert call.call(context, table="db.t", where=None, dry_run=False) == [(0, 0, 0)]
     table = catalog.alter_table("db.t", [SetOption("file-index.bloom-filter.columns", "host")])
-    assert call.call(context, table="db.t", dry_run=False) == [(3, 6, 0)]
+    assert call.call(context, table="db.t", where=None, dry_run=False) == [(3, 6, 0)]
     assert all(names[0].endswith("-1.index") for names in (file.extra_files for file in files(table)))
     assert len(ids(table)) == 90
 
