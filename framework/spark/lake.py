@@ -84,7 +84,16 @@ class Lake:
             raise ProcedureError(f"a procedure's name is a plain word such as 'compact', not {procedure!r}")
         home = f"{self.name}.{procedure}" if procedure.startswith("sys.") else f"{self.name}.sys.{procedure}"
         named = ", ".join(f"{name} => :{name}" for name in arguments)
-        return self.spark.sql(f"CALL {home}({named})", args=arguments).collect()
+        from pyspark.sql.functions import create_map, lit
+
+        # Spark takes a dict as a literal of no type.
+        given = {
+            name: create_map(*(lit(part) for pair in value.items() for part in pair))
+            if isinstance(value, dict) and value
+            else value
+            for name, value in arguments.items()
+        }
+        return self.spark.sql(f"CALL {home}({named})", args=given).collect()
 
     def explain_pushdown(self, sql: str) -> PushDownExplanation:
         """Plan a query without running it, and report what each scan accepted and skipped."""

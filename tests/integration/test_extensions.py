@@ -120,6 +120,7 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
         rules = session._jsparkSession.experimental().extraOptimizations()
         names = [rules.apply(at).ruleName().rpartition(".")[2] for at in range(rules.size())]
         assert sorted(names) == [
+            "KeptResults",
             "RemainingConditions",
             "Rewrites",
             "RuntimeBlooms",
