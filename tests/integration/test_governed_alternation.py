@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import uuid
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class Turns:
     def __init__(self, world: World, random: Random, tables: dict[str, str], options: dict[str, str]) -> None:
         self._world, self._random, self._tables, self._options = world, random, tables, options
         self._kept: list[Any] = []
-        self._names = iter(f"kept_{number}" for number in range(1000))
+        self._names = iter(f"kept_{uuid.uuid4().hex[:8]}" for _ in range(1000))
         self._views = 0
         self.change()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 
 # Hive's own files, its columns in Parquet, which Spark reads itself, and Derby, which takes whole queries.
 PROGRAM = """

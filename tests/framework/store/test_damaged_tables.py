@@ -70,12 +70,13 @@ class Kind:
     zoo: str = ""
 
 
+# Formats without checksums cannot tell a changed value, nor one beyond its type: only shapes are checked.
 def everything(table: Table) -> Any:
-    return table.read().validate(full=True)
+    return table.read().validate()
 
 
 def some(table: Table) -> Any:
-    return table.read(columns=["size", "tags"], predicate=col("id") > 30).validate(full=True)
+    return table.read(columns=["size", "tags"], predicate=col("id") > 30).validate()
 
 
 def counted(table: Table) -> Any:
@@ -89,7 +90,7 @@ def changed(table: Table) -> Any:
 
 
 def logged(table: Table) -> Any:
-    return table.system("audit_log").validate(full=True)
+    return table.system("audit_log").validate()
 
 
 def expired(table: Table) -> Any:
@@ -109,7 +110,7 @@ def listed(table: Table) -> Any:
 
 
 def found(table: Table) -> Any:
-    return table.read(predicate=(col("name") == "n3") & (col("id") < 50)).validate(full=True)
+    return table.read(predicate=(col("name") == "n3") & (col("id") < 50)).validate()
 
 
 def table_catalog(table: Table) -> Catalog:

@@ -35,7 +35,7 @@ public final class Orders {
         "CREATE TABLE lake.db.people (id BIGINT NOT NULL, name STRING, ssn STRING)"
             + " TBLPROPERTIES ('primary-key'='id', 'bucket'='1', 'orc.encrypt'='pii:ssn')");
     spark.sql("CREATE TABLE lake.db.enriched (id BIGINT, name STRING)");
-    spark.sql("SELECT 1L AS id, 'a' AS name, '123' AS ssn UNION ALL SELECT 2L, 'b', '456'")
+    spark.sql("SELECT 1L AS id, 'a' AS name, '123' AS ssn UNION ALL SELECT 2L, 'b', '456-78-9012'")
         .writeTo("lake.db.people")
         .append();
     spark.range(1, 4).write().parquet(folder.resolve("orders").toString());
@@ -126,14 +126,14 @@ def test_an_application_in_java(application: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines() == [
         "enriched [[1,a], [2,b], [3,null]]",
-        "ssn [[456]]",
+        "ssn [[456-78-9012]]",
         "compacted 1",
         "refused there is no table db.peple; did you mean 'db.people'?",
     ]
     assert_nothing_runs(tmp_path)
     files = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
     assert files
-    assert not [path for path in files if b"456" in path.read_bytes()]
+    assert not [path for path in files if b"456-78-9012" in path.read_bytes()]
 
 
 def test_an_application_that_fails_ends(application: Path, tmp_path: Path) -> None:
