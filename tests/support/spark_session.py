@@ -207,9 +207,6 @@ def shared_table(lake: Lake) -> Iterator[Callable[[str], str]]:
 
 @contextmanager
 def _database(lake: Lake) -> Iterator[str]:
-    # A test before this one may have left the session of another user active in this thread.
-    jvm: Any = lake.spark._jvm
-    jvm.org.apache.spark.sql.SparkSession.setActiveSession(lake.spark._jsparkSession)
     name = f"db_{uuid.uuid4().hex[:8]}"
     lake.catalog.create_namespace(name)
     yield name
