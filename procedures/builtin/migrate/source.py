@@ -162,6 +162,18 @@ def _spark_table(spark: Any, name: str) -> Source:
     file_system, location = resolve(metadata.location().toString())
     quoted = f"spark_catalog.`{database}`.`{table}`"
     paths = [resolve(uri)[1] for uri in spark.table(quoted).inputFiles()]
+    if location in paths:
+        # Of a table that Hive's own classes read, Spark names the folder alone.
+        folders = [location]
+        if partition_keys:
+            partitions = catalog.listPartitions(
+                identifier.apply(table, _some(spark, database)), java_class(spark, "scala.Option").empty()
+            )
+            folders = [
+                resolve(partitions.apply(index).location().toString())[1]
+                for index in range(partitions.size())
+            ]
+        paths = [path for folder in folders for path, _ in _data_files(file_system, folder)]
     kinds = {field.name: field.type for field in fields}
     files = tuple(
         SourceFile(path, file_system.size(path), _values(path, location, partition_keys, kinds))
