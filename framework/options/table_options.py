@@ -273,17 +273,15 @@ PARTITION_LEGACY_NAME = Option(
     "partition folders show dates as days since 1970, as Paimon does",
 )
 DELETION_VECTORS = Option(
-    "deletion-vectors.enabled",
+    "deletion-vectors.enabled", parse_bool, False, "mark deleted rows in separate files"
+)
+WRITE_ONLY = Option(
+    "write-only",
     parse_bool,
     False,
-    "mark deleted rows in separate files",
+    "`true`: writers of key tables with deletion vectors leave it to `compact` to show new rows",
 )
-ROW_TRACKING = Option(
-    "row-tracking.enabled",
-    parse_bool,
-    False,
-    "give rows ids of their own",
-)
+ROW_TRACKING = Option("row-tracking.enabled", parse_bool, False, "give rows ids of their own")
 VECTORS_BITMAP64 = Option(
     "deletion-vectors.bitmap64",
     parse_bool,

@@ -24,7 +24,7 @@ from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered
-from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch
+from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch, check_vectors_switch
 from lockgate.framework.store.ddl.former_encryption import judged
 from lockgate.framework.store.ddl.named_keys import check_named_keys
 from lockgate.framework.store.ddl.planned_changes import announce_columns, announce_table
@@ -292,6 +292,7 @@ class Catalog:
             grant_rename(table) if renames else grant(table, Action.ALTER)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
             check_changelog_switch(table, changed)
+            check_vectors_switch(table, changed)
             if not announced:
                 announce_columns(self, table, changes)
                 announced = True

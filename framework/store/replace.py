@@ -48,6 +48,7 @@ class Replacement(Table):
         nothing has changed, and the files stay for `discard`.
         """
         from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.write.new_rows import show_new_rows, shows_new_rows
 
         try:
             self.schema_files.create(self.schema)
@@ -69,6 +70,8 @@ class Replacement(Table):
             self._withdraw_schema()
             raise
         publish(TableChanged(table=self.location, change="replaced", schema_id=self.schema.id))
+        if shows_new_rows(self.schema):
+            show_new_rows(self)
         return snapshot
 
     def discard(self) -> None:

@@ -277,8 +277,12 @@ class Table(TableHistory):
         overwrite: Overwrite | None = None,
         marked: Sequence[MarkedRows] = (),
     ) -> Snapshot:
-        """Make written files visible as one snapshot; see `commit.commit_messages`."""
+        """Make written files visible as one snapshot; see `commit.commit_messages`.
+
+        In key tables with deletion vectors a compaction follows, by which queries see the rows.
+        """
         from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.write.new_rows import show_new_rows, shows_new_rows
         from lockgate.framework.store.write.reassign import commit_reassigning
 
         check_writable(self.schema)
@@ -298,7 +302,10 @@ class Table(TableHistory):
                 marked=marked,
             )
 
-        return commit_reassigning(self, messages, commit)
+        snapshot = commit_reassigning(self, messages, commit)
+        if kind != CommitKind.COMPACT and shows_new_rows(self.schema):
+            show_new_rows(self)
+        return snapshot
 
     @named_errors
     def abort(self, messages: Sequence[CommitMessage]) -> None:

@@ -68,7 +68,12 @@ def drawn_options(engine: str, pick: random.Random) -> dict[str, str]:
     options |= {"bucket": pick.choice(["1", "3", "-1"]), "dynamic-bucket.target-row-num": "7"}
     if pick.random() < 0.3:
         options["file.format.per.level"] = pick.choice(["0:orc,5:parquet", "0:parquet,5:orc"])
-    return options if producer == "none" else {**options, "changelog-producer": producer}
+    options |= {} if producer == "none" else {"changelog-producer": producer}
+    if engine != "first-row" and producer != "full-compaction" and pick.random() < 0.4:
+        options["deletion-vectors.enabled"] = "true"
+        options["deletion-vectors.bitmap64"] = pick.choice(["true", "false"])
+        options["num-levels"] = pick.choice(["6", "2"])
+    return options
 
 
 class History:

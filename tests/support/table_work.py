@@ -78,6 +78,13 @@ def marked(catalog: Catalog) -> None:
     table.delete((col("id") == 1) | (col("id") == 4))
 
 
+def marked_keys(catalog: Catalog) -> None:
+    """Keys of which some rows are marked, and two levels."""
+    table = create(catalog, "id", deletion_vectors__enabled="true")
+    table.append(rows(1, 2, 3, 4, 5, 6))
+    table.append(rows(2, 7, v="b"))
+
+
 def recorded(catalog: Catalog) -> None:
     """Two writes with changelogs, which may outlive their snapshots."""
     table = create(catalog, "id", changelog_producer="input", changelog__num_retained__max="10")
@@ -221,6 +228,9 @@ WORK = {
     "create table": Work(nothing, create),
     "drop table": Work(plain, lambda catalog: catalog.drop_table("db.t")),
     "delete by vectors": Work(marked, on_table(lambda table: table.delete(col("id") == 2)), again=False),
+    "upsert with vectors": Work(
+        marked_keys, on_table(lambda table: table.append(rows(1, 2, 8, v="c"))), again=False
+    ),
     "compact vectors": Work(marked, calling("compact", "db.t")),
     "write a changelog": Work(recorded, on_table(lambda table: table.append(rows(1, v="c"))), again=False),
     "expire to changelogs": Work(

@@ -39,7 +39,7 @@ from lockgate.framework.store.commit.hash_index import HashChanges
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
 from lockgate.framework.store.commit.streams import own_progress, progress_after, with_progress
-from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index
+from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index, with_vectors
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.manifests.plain_files import snapshot_shows, statistics_show
@@ -286,7 +286,7 @@ class _Attempts:
         check_marked(base, request.marked)
         unread = frozenset(entry.file.file_name for entry in replaced)
         vectors = VectorChanges(self.table, head, changes, request.marked, unread=unread)
-        self._index = self._index or vectors
+        self._index = with_vectors(self._index, vectors) if request.index is None else self._index
         if fixed and not overwrites:
             check_buckets(base, changes)
         return changes

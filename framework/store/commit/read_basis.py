@@ -16,6 +16,7 @@ from lockgate.errors import CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.store.manifests.index_manifest import DELETION_VECTORS, read_index_manifest
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.scan.visible_files import waits
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -53,9 +54,28 @@ class BasisCheck:
                 f"the changes were computed from snapshot {basis}, which was rolled back; "
                 "repeat the statement"
             )
+        if self._seen is None:
+            self._check_shown(concerns)
         for snapshot_id in range(self._first_unseen(), head.id + 1):
             self._check_one(snapshot_id, concerns, marks_concern)
         self._seen = head
+
+    def _check_shown(self, concerns: Callable[[ManifestEntry], bool]) -> None:
+        """Refuse changes of rows that were in the basis already, but that no query of it shows."""
+        if not self._table.schema.has_primary_key or not self._table.schema.has_vectors:
+            return
+        try:
+            snapshot = self._table.snapshot(self._basis.snapshot_id)
+        except SnapshotNotFoundError:
+            return
+        schema = self._table.schema
+        for entry in self._table.manifests.live_files(snapshot):
+            if waits(entry, schema, snapshot) and concerns(entry):
+                raise CommitConflictError(
+                    f"snapshot {snapshot.id}, from which the changes were computed, has rows in partition "
+                    f"{entry.partition!r}, bucket {entry.bucket}, that no query shows before their "
+                    "compaction; repeat the statement after it"
+                )
 
     def _was_given_again(self) -> bool:
         """Say whether another snapshot has the number of the basis; one that has expired keeps it."""

@@ -31,6 +31,7 @@ from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, en
 from lockgate.framework.store.vectors.snapshot_vectors import location_of, ranges_of, read_bytes, read_vector
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_files import IndexChanges
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -131,7 +132,7 @@ class VectorChanges:
         touched = any(
             each.data_file in self._gone or each.data_file in self._marked for each in entry.vectors
         )
-        whole = self._table.schema.bucket_count > 0
+        whole = _has_one_file(self._table)
         return touched or (whole and (entry.partition, entry.bucket) in self._where.values())
 
     def _new_files(self, changed: Sequence[IndexEntry]) -> list[IndexEntry]:
@@ -151,7 +152,7 @@ class VectorChanges:
 
     def _files_of(self, bucket: Bucket, bins: Mapping[str, tuple[bytes, int]]) -> Iterable[IndexEntry]:
         target = self._table.options.get_option(table_options.VECTORS_FILE_SIZE)
-        rolls = self._table.schema.bucket_count <= 0
+        rolls = not _has_one_file(self._table)
         data, ranges = bytearray(_VERSION), list[VectorRange]()
         for name, (content, cardinality) in bins.items():
             if rolls and ranges and len(data) + len(content) > target:
@@ -180,6 +181,33 @@ class VectorChanges:
 
 def _length(content: bytes) -> int:
     return len(content) if is_wide(content) else len(content) - FRAME_BYTES
+
+
+def _has_one_file(table: TableHandle) -> bool:
+    """Say whether the vectors of a bucket lie in one file, as they do wherever rows have buckets."""
+    return table.schema.bucket_count > 0 or table.schema.has_primary_key
+
+
+class _Both:
+    """Changes of hash indexes and of vectors in one commit."""
+
+    def __init__(self, hashes: IndexChanges, vectors: VectorChanges) -> None:
+        self._hashes = hashes
+        self._vectors = vectors
+
+    def write(self) -> WrittenIndex | None:
+        """Write what is new of both; return what the snapshot has then, None if it is what it had."""
+        hashes, vectors = self._hashes.write(), self._vectors.write()
+        if hashes is None or vectors is None:
+            return hashes or vectors
+        others = [entry for entry in hashes.entries if entry.kind != DELETION_VECTORS]
+        own = [entry for entry in vectors.entries if entry.kind == DELETION_VECTORS]
+        return WrittenIndex((*others, *own), [*hashes.paths, *vectors.paths])
+
+
+def with_vectors(changes: IndexChanges | None, vectors: VectorChanges) -> IndexChanges:
+    """Return the changes of a commit's index with those of its deletion vectors."""
+    return vectors if changes is None else _Both(changes, vectors)
 
 
 def _bucket_of(table: TableHandle, entry: ManifestEntry) -> Bucket:

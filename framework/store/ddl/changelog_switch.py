@@ -1,4 +1,4 @@
-"""Another changelog producer for a table that has rows."""
+"""Another changelog producer, or deletion vectors, for a table that has rows."""
 
 from __future__ import annotations
 
@@ -31,4 +31,23 @@ def check_changelog_switch(table: TableHandle, changed: TableSchema) -> None:
             f"option {CHANGELOG_PRODUCER.key!r} of table {table.identifier} cannot become {after!r}: streams "
             f"would lose the rows of {len(waiting)} files that no full compaction has read, or get them "
             f"twice; run CALL sys.compact('{table.identifier}') first"
+        )
+
+
+def check_vectors_switch(table: TableHandle, changed: TableSchema) -> None:
+    """Raise UnsupportedError if a key table gets deletion vectors while rows of one key may lie in several
+    files.
+
+    Readers of tables with vectors merge nothing, so that such rows would show twice (Paimon's issue #5874).
+    """
+    if not changed.has_primary_key or not changed.has_vectors or table.schema.has_vectors:
+        return
+    top = changed.table_options.get_option(table_options.NUM_LEVELS) - 1
+    files = table.manifests.live_files(table.latest_snapshot())
+    lower = [entry for entry in files if entry.file.level < top]
+    if lower:
+        raise UnsupportedError(
+            f"option {table_options.DELETION_VECTORS.key!r} of table {table.identifier} cannot become "
+            f"'true': rows of {len(lower)} files that no full compaction has read would show twice, or not "
+            f"at all; run CALL sys.compact('{table.identifier}') first"
         )

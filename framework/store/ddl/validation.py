@@ -15,11 +15,17 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.options import clustering_options, table_options
-from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, LOOKUP, NO_CHANGELOG
+from lockgate.framework.options.changelog_options import (
+    CHANGELOG_PRODUCER,
+    FULL_COMPACTION,
+    LOOKUP,
+    NO_CHANGELOG,
+)
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.merge.merge import why_no_sequence
 from lockgate.framework.store.merge.merge_options import check_merge, ordering_columns
+from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
@@ -108,10 +114,7 @@ def check_schema(schema: TableSchema) -> None:
         if options.get_option(option):
             raise OptionError(f"option {option.key!r} is not supported")
     if schema.has_primary_key and options.get_option(table_options.DELETION_VECTORS):
-        raise OptionError(
-            f"option {table_options.DELETION_VECTORS.key!r} is not supported in tables with a primary key: "
-            "rows that lie in several files would show twice"
-        )
+        _check_vectors(schema)
     _check_buckets(schema)
     _check_sequence(schema)
     check_merge(schema)
@@ -119,6 +122,18 @@ def check_schema(schema: TableSchema) -> None:
     check_encryption(schema)
     _check_clustering(schema)
     _check_indexes(schema)
+
+
+def _check_vectors(schema: TableSchema) -> None:
+    """Refuse what Paimon refuses with deletion vectors in key tables."""
+    option = f"option {table_options.DELETION_VECTORS.key!r}"
+    engine = schema.table_options.get_option(table_options.MERGE_ENGINE)
+    if engine == FIRST_ROW:
+        raise OptionError(f"{option} is not possible with merge engine {engine!r}, which deletes no row")
+    if schema.changelog_producer == FULL_COMPACTION:
+        raise OptionError(
+            f"{option} is not possible with changelog producer {FULL_COMPACTION!r}: use 'lookup' or 'input'"
+        )
 
 
 def _check_changelog(schema: TableSchema) -> None:

@@ -77,12 +77,6 @@ _REFUSED: dict[str, Judgement] = {
     "query-auth.enabled": Judgement(
         Verdict.ELSEWHERE, "a catalog that is not asked here says who may see which rows and columns", _OFF
     ),
-    "deletion-vectors.enabled": Judgement(
-        Verdict.NOT_WRITTEN,
-        "each commit must look for older rows of its keys, and mark them as deleted",
-        _OFF,
-        of_keys=True,
-    ),
     "data-evolution.enabled": Judgement(Verdict.STORED, "columns of one row lie in several files", _OFF),
     "data-file.path-directory": Judgement(Verdict.STORED, "data files lie in another folder"),
     "primary-key.nullable": Judgement(Verdict.STORED, "keys may be null, and nulls are one key then", _OFF),
@@ -146,6 +140,7 @@ _HONOURED = """
     bucket bucket-function.type bucket-key changelog-producer changelog-producer.*
     commit.max-retries commit.max-retry-wait
     compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
+    deletion-vectors.enabled write-only
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
     file.compression.per.level file.format.per.level dynamic-bucket.max-buckets dynamic-bucket.target-row-num
@@ -170,7 +165,7 @@ _HARMLESS: dict[str, str] = {
         metadata.stats-mode.per.level num-sorted-run.* orc.column.encoding.direct orc.compression.zstd.level
         orc.dictionary.key.threshold orc.write.batch-size overwrite-upgrade page-size parquet.* sort-*
         spill-compression spill-compression.zstd-level target-file-row-num write-buffer-*
-        write-manifest-cache write-max-writers-to-spill write-only write.batch-memory write.batch-size
+        write-manifest-cache write-max-writers-to-spill write.batch-memory write.batch-size
         write.compaction-skip write.use-v2-write cache-page-size local-kv-db.* rocksdb.*
         commit.force-compact full-compaction.delta-commits zorder.var-length-contribution clustering.*
         delete-file.thread-num file-operation.thread-num

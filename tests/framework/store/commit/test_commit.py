@@ -213,7 +213,7 @@ def test_other_changes_of_the_schema_do_not_conflict(
     assert table.commit([message(data_file("a"))]).schema_id == 1
 
 
-@pytest.mark.parametrize("options", [{"bucket": "-2"}, {"deletion-vectors.enabled": "true"}])
+@pytest.mark.parametrize("options", [{"bucket": "-2"}, {"row-tracking.enabled": "true"}])
 def test_tables_of_other_engines_are_not_damaged(
     make_table: MakeTable, key_file: MakeFile, message: MakeMessage, catalog: Catalog, options: dict[str, str]
 ) -> None:

@@ -67,7 +67,11 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
             OptionError,
             "every value in the clear",
         ),
-        ({"primary-key": "id", "deletion-vectors.enabled": "true"}, OptionError, "would show twice"),
+        (
+            {"primary-key": "id", "deletion-vectors.enabled": "true", "merge-engine": "first-row"},
+            OptionError,
+            "deletes no row",
+        ),
         ({"changelog-producer": "input"}, OptionError, "needs a primary key"),
         ({"sequence.field": "id"}, OptionError, "'sequence.field' needs a primary key"),
         ({"primary-key": "id", "sequence.field": "dtt"}, OptionError, "no column 'dtt'; did you mean 'dt'"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from effort import examples
 
-from lockgate.errors import CommitConflictError, OptionError, UnsupportedError
+from lockgate.errors import CommitConflictError, UnsupportedError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.history.expire import expire_snapshots
@@ -229,12 +229,7 @@ def test_overwriting_what_others_deleted_from_is_refused(catalog: Catalog) -> No
         table.commit(messages, overwrite={"p": 0}, base_snapshot_id=1)
 
 
-def test_key_tables_and_tables_without_the_option(catalog: Catalog) -> None:
-    with pytest.raises(OptionError, match=r"deletion-vectors\.enabled.*primary key"):
-        catalog.create_table(
-            "db.k",
-            Schema.from_arrow(COLUMNS, primary_keys=["id"], options={"deletion-vectors.enabled": "true"}),
-        )
+def test_tables_without_the_option(catalog: Catalog) -> None:
     table = make(catalog, **{"deletion-vectors.enabled": "false"})
     table.append(rows(1))
     with pytest.raises(UnsupportedError, match=r"deletion-vectors\.enabled"):
