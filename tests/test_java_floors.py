@@ -14,7 +14,7 @@ FLOORS = (
     {"io", "parser"},
     {"bridge"},
     {"parts"},
-    {"batches", "keys"},
+    {"avro", "batches", "keys"},
     {"files", "owner"},
     {"integrity", "masks", "merge"},
     {"lookup", "read"},

@@ -265,7 +265,9 @@ def test_a_folder_that_spark_wrote(lake: Lake, spark: SparkSession, database: st
     assert rows(spark, f"lake.{database}.t") == expected
 
 
-def test_parquet_tables(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+def test_converted_tables(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]
+) -> None:
     """Flat files are adopted; those with points in time and nested columns are rewritten."""
     flat = """SELECT id, CAST(id AS TINYINT) t, CAST(id / 4 AS DECIMAL(12, 3)) d, concat('name ', id) AS name,
         date_add(DATE'2020-01-01', CAST(id AS INT)) AS born, CAST(id % 2 AS INT) AS p

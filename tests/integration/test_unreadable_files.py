@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from parquet_tables import to_parquet
+from converted_tables import to_parquet
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:

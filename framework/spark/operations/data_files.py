@@ -1,49 +1,22 @@
-"""Data files that the connector reads: their columns and splits, and the formats that it can read.
-
-Those are ORC, and Parquet unless structs in it have changed.
-"""
+"""Data files that the connector reads: their columns and splits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import UnsupportedError, UnsupportedFormatError
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson, VectorSpan
-from lockgate.framework.store.formats.data_file import FileFormat, format_of
-from lockgate.framework.store.schema.evolution import changed_columns
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.manifests.manifest import VectorLocation
     from lockgate.framework.store.pruning.split import Split
-    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
-
-
-def check_formats(table: Table, planned: ScanPlan) -> None:
-    """Raise UnsupportedFormatError or UnsupportedError, naming a file, for one that only Python can read."""
-    for split in planned.splits:
-        for file in split.files:
-            kind = format_of(file.file_name)
-            if kind is FileFormat.AVRO:
-                raise UnsupportedFormatError(
-                    f"{file.file_name} of table {table.identifier}: Spark cannot read Avro data files yet; "
-                    "Table.read() in Python can"
-                )
-            if kind is FileFormat.PARQUET and file.schema_id != planned.schema.id:
-                changed = changed_columns(planned.schema, planned.schemas[file.schema_id])
-                if changed:
-                    raise UnsupportedError(
-                        f"{file.file_name} of table {table.identifier} was written before fields inside "
-                        f"column {changed[0]!r} changed: Spark cannot read that from Parquet; "
-                        "Table.read() in Python can"
-                    )
 
 
 def fields_of(schema: TableSchema) -> list[FileField]:

@@ -13,7 +13,7 @@ from lockgate.framework.access import ALLOWED, Decision, Visibility
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context, batch_properties
-from lockgate.framework.spark.operations.data_files import check_formats, fields_of, split_message
+from lockgate.framework.spark.operations.data_files import fields_of, split_message
 from lockgate.framework.spark.operations.governance import check_grant, readable_columns, rights_of_scan
 from lockgate.framework.spark.operations.messages.scans import (
     BucketingJson,
@@ -338,14 +338,13 @@ def plan_answer(
     is_strict: bool = False,
     keep_deletes: bool = False,
 ) -> PlanAnswer:
-    """Return the message on a plan, without estimates and figures; UnsupportedError for unreadable files."""
+    """Return the message on a plan, without estimates and figures."""
     from lockgate.framework.store.rows.integrity import IntegrityPolicy
     from lockgate.framework.store.scan.selection import split_sizes
 
     merging = any(split.merge for split in planned.splits)
     if merging:
         _check_key_columns(table, planned)
-    check_formats(table, planned)
     scope, withheld = None, frozenset[str]()
     if table.keys is not None:
         uses = key_uses(planned.schema, planned.schemas.values())

@@ -55,20 +55,6 @@ def convert(column: pa.ChunkedArray, written: DataType, current: DataType, name:
         ) from None
 
 
-def changed_columns(current: TableSchema, written: TableSchema) -> list[str]:
-    """Return the columns inside which fields were added, dropped, renamed or given another type."""
-    then = {field.id: field.type for field in written.fields}
-    return [
-        field.name
-        for field in current.fields
-        if field.type.is_nested
-        and field.id in then
-        and (
-            _is_changed_inside(then[field.id], field.type) or to_arrow(then[field.id]) != to_arrow(field.type)
-        )
-    ]
-
-
 def _is_changed_inside(written: DataType, current: DataType) -> bool:
     """Say whether fields inside a column were added, dropped or renamed, which a cast by name would get
     wrong."""

@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parquet_tables import to_parquet
+from converted_tables import to_parquet
 
 from lockgate import procedures
 from lockgate.errors import CorruptFileError, UnsupportedFormatError

@@ -29,11 +29,12 @@ public final class ParquetTwins {
     StructType columns = (StructType) DataType.fromJson(schema);
     String name = columns.apply(0).name();
     DataType type = columns.apply(0).dataType();
-    ParquetFileReader.Layout layout =
-        new ParquetFileReader.Layout(
+    FileLayout layout =
+        new FileLayout(
             List.of(new Columns.Wanted(name, 0, type)),
             Map.of(0, name),
-            new HashMap<>(Map.of(0, type)));
+            new HashMap<>(Map.of(0, type)),
+            column -> Map.of());
     SplitSpec.DataFile file = new SplitSpec.DataFile(path, size, 0);
     Configuration conf = new Configuration(); // which is slow to make
     ArrayNode counts = Bridge.JSON.createArrayNode();

@@ -1,5 +1,6 @@
 package io.lockgate.spark.files;
 
+import io.lockgate.spark.batches.StoredType;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -47,8 +48,7 @@ public final class Columns {
     }
   }
 
-  /** Between the parts of a path: what no column's name holds. */
-  public static final String SEPARATOR = "\u001f";
+  public static final String SEPARATOR = StoredType.SEPARATOR;
 
   private final TypeDescription readType = TypeDescription.createStruct();
   private final List<Wanted> wanted;

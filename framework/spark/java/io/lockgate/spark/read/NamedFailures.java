@@ -11,6 +11,8 @@ import java.io.InterruptedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
+import java.util.Locale;
+import java.util.Map;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.TaskKilledException;
@@ -33,8 +35,10 @@ final class NamedFailures implements DataFileReader {
     }
 
     private String kind() {
-      String kind =
-          path.endsWith(".orc") ? "ORC file" : path.endsWith(".parquet") ? "Parquet file" : what;
+      Map<String, String> kinds =
+          Map.of(".orc", "ORC file", ".parquet", "Parquet file", ".avro", "Avro file");
+      int dot = Math.max(path.lastIndexOf('.'), 0);
+      String kind = kinds.getOrDefault(path.substring(dot).toLowerCase(Locale.ROOT), what);
       return kind + " " + path + " of table " + table;
     }
   }

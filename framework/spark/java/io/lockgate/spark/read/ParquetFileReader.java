@@ -1,15 +1,12 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.CastVector;
 import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.batches.VectorCopy;
 import io.lockgate.spark.files.Columns;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapred.FileSplit;
@@ -23,19 +20,12 @@ import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.MessageType;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport$;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
-import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.CharType;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -53,61 +43,20 @@ final class ParquetFileReader implements DataFileReader {
   private static final String ROW_INDEX = "_tmp_metadata_row_index";
   private static final String NO_REBASE = "CORRECTED";
 
-  /**
-   * The columns wanted, and what the schema that the file was written with says of them by their
-   * field ids.
-   */
-  record Layout(
-      List<Columns.Wanted> wanted, Map<Integer, String> names, Map<Integer, DataType> types) {
-    /** The name of a wanted column in a file, or null. */
-    String nameIn(MessageType file, Columns.Wanted column) {
-      String name = column.id() != null && names != null ? names.get(column.id()) : column.name();
-      if (name != null && !file.containsField(name) && name.startsWith(MergeSource.KEY_PREFIX)) {
-        name =
-            name.substring(
-                MergeSource.KEY_PREFIX
-                    .length()); // a file in "thin mode" has keys among its values only
-      }
-      return name != null && file.containsField(name) ? name : null;
-    }
-
-    /** The type of a wanted column when the file was written. */
-    DataType typeOf(Columns.Wanted column) {
-      return column.id() == null
-          ? column.type()
-          : CharVarcharUtils.replaceCharVarcharWithString(
-              types.getOrDefault(column.id(), column.type()));
-    }
-
-    /**
-     * Tells whether values of a column are padded when they are compared, and not where they lie in
-     * files.
-     */
-    boolean isPadded(Columns.Wanted column) {
-      return types.get(column.id()) instanceof CharType;
-    }
-  }
-
   private final VectorizedParquetRecordReader reader;
-  private final Layout layout;
-  private final int[] ordinals;
+  private final FileLayout.Stored stored;
   private final boolean countsRows;
   private final ColumnVector[] constants;
   private final int batchRows;
-  private final CastVector[] casts;
   private ColumnarBatch output;
 
   private ParquetFileReader(
       VectorizedParquetRecordReader reader,
-      Layout layout,
-      int[] ordinals,
-      CastVector[] casts,
+      FileLayout.Stored stored,
       ColumnVector[] constants,
       int batchRows) {
     this.reader = reader;
-    this.layout = layout;
-    this.ordinals = ordinals;
-    this.casts = casts;
+    this.stored = stored;
     this.constants = constants;
     this.countsRows = Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance);
     this.batchRows = batchRows;
@@ -120,40 +69,20 @@ final class ParquetFileReader implements DataFileReader {
   static ParquetFileReader open(
       Configuration conf,
       SplitSpec.DataFile file,
-      Layout layout,
+      FileLayout layout,
       OrcFileReader.Settings settings,
       ColumnVector[] constants)
       throws IOException {
     Path path = new Path(file.path());
     try {
       MessageType schema = schema(conf, path);
-      StructType request = new StructType();
-      int[] ordinals = new int[layout.wanted().size()];
-      CastVector[] casts = new CastVector[ordinals.length];
-      Map<String, String> unchanged = new HashMap<>();
-      for (int i = 0; i < ordinals.length; i++) {
-        Columns.Wanted column = layout.wanted().get(i);
-        String name = layout.nameIn(schema, column);
-        ordinals[i] = name == null ? -1 : request.length();
-        if (name == null) {
-          continue;
-        }
-        DataType written = layout.typeOf(column);
-        boolean asIs = isPartOf(column.type(), written);
-        request = add(request, name, asIs ? column.type() : written);
-        if (asIs && !layout.isPadded(column)) {
-          unchanged.put(column.name(), name);
-        } else if (!asIs) {
-          casts[i] = new CastVector(written, column.type(), settings.batchRows());
-        }
-      }
-      // The same column may be wanted twice, as a key and as a value: it is read once.
-      request = distinct(request, ordinals);
+      FileLayout.Stored stored = layout.in(schema::containsField, settings.batchRows());
+      StructType request = stored.request();
       if (Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance)) {
         request = request.add(ROW_INDEX, DataTypes.LongType);
       }
       FilterPredicate search =
-          new ParquetSearch(schema, unchanged, settings.filters().filters()).predicate();
+          new ParquetSearch(schema, stored.unchanged(), settings.filters().filters()).predicate();
       VectorizedParquetRecordReader reader =
           new VectorizedParquetRecordReader(
               null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
@@ -163,8 +92,7 @@ final class ParquetFileReader implements DataFileReader {
           new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()));
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
-      return new ParquetFileReader(
-          reader, layout, ordinals, casts, constants, settings.batchRows());
+      return new ParquetFileReader(reader, stored, constants, settings.batchRows());
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while opening " + path);
@@ -182,42 +110,6 @@ final class ParquetFileReader implements DataFileReader {
             HadoopInputFile.fromPath(path, conf), options)) {
       return footer.getFileMetaData().getSchema();
     }
-  }
-
-  private static StructType add(StructType request, String name, DataType type) {
-    return request.add(name, type, true);
-  }
-
-  private static StructType distinct(StructType request, int[] ordinals) {
-    StructType once = new StructType();
-    Map<String, Integer> found = new HashMap<>();
-    int[] moved = new int[request.length()];
-    for (int i = 0; i < moved.length; i++) {
-      StructField field = request.apply(i);
-      Integer before = found.putIfAbsent(field.name(), once.length());
-      moved[i] = before == null ? once.length() : before;
-      once = before == null ? once.add(field) : once;
-    }
-    for (int i = 0; i < ordinals.length; i++) {
-      ordinals[i] = ordinals[i] < 0 ? ordinals[i] : moved[ordinals[i]];
-    }
-    return once;
-  }
-
-  /** Tells whether a wanted type is that of a file, or has some of the fields of its structs. */
-  static boolean isPartOf(DataType wanted, DataType written) {
-    if (wanted instanceof StructType some && written instanceof StructType all) {
-      return Arrays.stream(some.fields())
-          .allMatch(
-              field ->
-                  all.getFieldIndex(field.name()).isDefined()
-                      && isPartOf(field.dataType(), all.apply(field.name()).dataType()));
-    } else if (wanted instanceof ArrayType some && written instanceof ArrayType all) {
-      return isPartOf(some.elementType(), all.elementType());
-    } else if (wanted instanceof MapType some && written instanceof MapType all) {
-      return isPartOf(some.keyType(), all.keyType()) && isPartOf(some.valueType(), all.valueType());
-    }
-    return wanted.equals(written);
   }
 
   private static Configuration confOf(
@@ -242,7 +134,8 @@ final class ParquetFileReader implements DataFileReader {
   @Override
   public boolean nextBatch() throws IOException {
     if (output == null) {
-      output = new ColumnarBatch(DataFileReader.arrange(read(), own()));
+      output =
+          new ColumnarBatch(DataFileReader.arrange(stored.columns(this::column, batchRows), own()));
     }
     boolean found = readBatch();
     output.setNumRows(found ? reader.resultBatch().numRows() : 0);
@@ -254,29 +147,12 @@ final class ParquetFileReader implements DataFileReader {
     if (!reader.nextBatch()) {
       return false;
     }
-    ColumnarBatch batch = reader.resultBatch();
-    for (int i = 0; i < casts.length; i++) {
-      if (casts[i] != null) {
-        casts[i].fill(batch.column(ordinals[i]), batch.numRows());
-      }
-    }
+    stored.cast(this::column, reader.resultBatch().numRows());
     return true;
   }
 
-  private ColumnVector[] read() {
-    ColumnVector[] columns = new ColumnVector[ordinals.length];
-    for (int i = 0; i < ordinals.length; i++) {
-      if (ordinals[i] < 0) {
-        ConstantColumnVector absent =
-            new ConstantColumnVector(batchRows, layout.wanted().get(i).type());
-        absent.setNull();
-        columns[i] = absent;
-      } else {
-        columns[i] =
-            casts[i] == null ? reader.resultBatch().column(ordinals[i]) : casts[i].output();
-      }
-    }
-    return columns;
+  private ColumnVector column(int ordinal) {
+    return reader.resultBatch().column(ordinal);
   }
 
   private ColumnVector[] own() {
@@ -325,8 +201,8 @@ final class ParquetFileReader implements DataFileReader {
 
     CopiedPage() {
       List<OnHeapColumnVector> made = new ArrayList<>();
-      for (int i = 0; i < ordinals.length; i++) {
-        made.add(new OnHeapColumnVector(batchRows, layout.wanted().get(i).type()));
+      for (Columns.Wanted column : stored.wanted()) {
+        made.add(new OnHeapColumnVector(batchRows, column.type()));
       }
       copies = made.toArray(OnHeapColumnVector[]::new);
       columns = DataFileReader.arrange(copies, own(numbers));

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
@@ -133,11 +134,13 @@ final class ScanReaders implements PartitionReaderFactory {
       ColumnVector[] constants,
       OrcFileReader.Settings settings)
       throws IOException {
-    if (file.path().endsWith(ParquetFileReader.SUFFIX)) {
-      ParquetFileReader.Layout layout =
-          new ParquetFileReader.Layout(
-              wanted, spec.names(file.schemaId()), spec.types(file.schemaId()));
+    FileLayout layout = FileLayout.of(wanted, spec, file.schemaId());
+    String name = file.path().toLowerCase(Locale.ROOT);
+    if (name.endsWith(ParquetFileReader.SUFFIX)) {
       return ParquetFileReader.open(conf(), file, layout, settings, constants);
+    }
+    if (name.endsWith(AvroFileReader.SUFFIX)) {
+      return AvroFileReader.open(conf(), file, layout, settings, constants);
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
     return OrcFileReader.open(

@@ -207,9 +207,14 @@ public final class ScanSpec implements Serializable {
    * The field ids of the columns inside a column of the table as it is read, by their paths in it.
    */
   Map<String, Integer> inside(String column) {
+    return inside(schemaId, column);
+  }
+
+  /** The same for a column as an older schema names it. */
+  Map<String, Integer> inside(long schema, String column) {
     Map<String, Integer> inside = new HashMap<>();
     fieldIds
-        .getOrDefault(schemaId, Map.of())
+        .getOrDefault(schema, Map.of())
         .forEach(
             (path, id) -> {
               if (path.startsWith(column + Columns.SEPARATOR)) {

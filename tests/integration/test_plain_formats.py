@@ -1,16 +1,17 @@
-"""Tables with Parquet data files in Spark: the same rows as from ORC, and as Paimon reads them."""
+"""Tables with Parquet and Avro data files in Spark: the same rows as from ORC, and as Paimon reads them."""
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
+from converted_tables import to_avro, to_parquet
 from exact_rows import exact_rows, in_order
-from parquet_tables import to_parquet
-from pyspark.errors import AnalysisException
 from zoo import REFUSED, expected, unpack
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from lockgate import Lake
 
 Named = Callable[[str], str]
+Convert = Callable[..., None]
 
-WITH_AVRO = {"append_avro", "mixed_formats"}
 COLUMNS = """
     id BIGINT NOT NULL, flag BOOLEAN, tiny TINYINT, small SMALLINT, num INT, real FLOAT, dbl DOUBLE,
     dec DECIMAL(9, 2), wide DECIMAL(30, 4), name STRING, code CHAR(4), vc VARCHAR(9), raw BINARY, day DATE,
@@ -48,31 +49,31 @@ def zoo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return "zoo_lake.zoo"
 
 
-@pytest.mark.parametrize("name", sorted(set(expected()) - set(REFUSED) - WITH_AVRO - {"all_types_parquet"}))
+@pytest.mark.parametrize("name", sorted(set(expected()) - set(REFUSED) - {"all_types_parquet"}))
 def test_the_zoo(spark: SparkSession, zoo: str, name: str) -> None:
     snapshots = expected()[name]["snapshots"]
     rows = exact_rows(spark.table(f"{zoo}.{name}").toArrow())
     assert in_order(rows) == in_order(snapshots[max(snapshots)]["rows"])
 
 
-@pytest.mark.parametrize("name", sorted(WITH_AVRO))
-def test_avro_is_refused_by_name(spark: SparkSession, zoo: str, name: str) -> None:
-    with pytest.raises(AnalysisException, match="Avro data files"):
-        spark.table(f"{zoo}.{name}").collect()
-
-
 @pytest.fixture(scope="module")
-def both(lake: Lake) -> Iterator[tuple[str, str]]:
-    """An ORC table, and one of the same rows in Parquet files."""
+def formats(lake: Lake) -> Iterator[tuple[str, str, str]]:
+    """Tables of the same rows in ORC, Parquet and Avro files."""
     lake.sql("CREATE NAMESPACE lake.formats")
-    names = ("lake.formats.orc", "lake.formats.parquet")
+    names = ("lake.formats.orc", "lake.formats.parquet", "lake.formats.avro")
     for name in names:
         lake.sql(f"CREATE TABLE {name} ({COLUMNS})")
         lake.sql(f"INSERT INTO {name} {ROWS.format(first=0, last=3000)}")
         lake.sql(f"INSERT INTO {name} {ROWS.format(first=3000, last=5000)}")
     to_parquet(lake.catalog.load_table("formats.parquet"), row_group_rows=500)
+    to_avro(lake.catalog.load_table("formats.avro"))
     yield names
     lake.sql("DROP NAMESPACE lake.formats CASCADE")
+
+
+@pytest.fixture(scope="module")
+def both(formats: tuple[str, str, str]) -> tuple[str, str]:
+    return formats[:2]
 
 
 LITERALS = {
@@ -111,10 +112,22 @@ def random_filter(chosen: random.Random, depth: int = 0) -> str:
     return f"NOT ({text})" if chosen.random() < 0.2 else text
 
 
-def test_all_columns_are_those_of_orc(spark: SparkSession, both: tuple[str, str]) -> None:
-    orc, parquet = (exact_rows(spark.table(name).orderBy("id").toArrow()) for name in both)
+def test_all_columns_are_those_of_orc(spark: SparkSession, formats: tuple[str, str, str]) -> None:
+    orc, parquet, avro = (exact_rows(spark.table(name).orderBy("id").toArrow()) for name in formats)
     assert len(orc) == 5000
     assert orc == parquet
+    assert orc == avro
+
+
+def test_tasks_share_an_avro_file(spark: SparkSession, lake: Lake, formats: tuple[str, str, str]) -> None:
+    """Ranges of 20,000 bytes have each row once, with its number in the file."""
+    name = formats[2]
+    lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('source.split.target-size' = '20000 b')")
+    query = "SELECT id, _ROW_INDEX FROM {} WHERE _ROW_INDEX >= 0 ORDER BY id"
+    ranges = spark.table(name).rdd.getNumPartitions()
+    assert ranges > 3
+    assert spark.sql(query.format(name)).collect() == spark.sql(query.format(formats[0])).collect()
+    assert spark.sql(f"SELECT count(*), sum(num) FROM {name}").collect() == [(5000, 3 * sum(range(5000)))]
 
 
 @pytest.mark.long
@@ -167,11 +180,12 @@ def test_columns_of_rows(spark: SparkSession, both: tuple[str, str]) -> None:
     assert spark.sql(f"SELECT count(DISTINCT _FILE_PATH) FROM {both[1]}").collect()[0][0] > 1
 
 
-def test_altered_columns(lake: Lake, spark: SparkSession, table: Named) -> None:
+@pytest.mark.parametrize("to_format", [to_parquet, to_avro])
+def test_altered_columns(lake: Lake, spark: SparkSession, table: Named, to_format: Convert) -> None:
     name = table("altered")
     lake.sql(f"CREATE TABLE {name} (a INT, b FLOAT, c STRING, d DECIMAL(5, 2), gone INT)")
     lake.sql(f"INSERT INTO {name} VALUES (1, 1.5, 'x', 1.25, 1), (NULL, NULL, NULL, NULL, NULL)")
-    to_parquet(lake.catalog.load_table(name.removeprefix("lake.")))
+    to_format(lake.catalog.load_table(name.removeprefix("lake.")))
     for change in (
         "ALTER COLUMN a TYPE BIGINT",
         "ALTER COLUMN b TYPE DOUBLE",
@@ -193,8 +207,64 @@ def test_altered_columns(lake: Lake, spark: SparkSession, table: Named) -> None:
     assert spark.sql(f"SELECT text FROM {name} WHERE a = 1").collect() == [("x",)]
 
 
-@pytest.mark.parametrize("every", [1, 2], ids=["parquet", "parquet and orc"])
-def test_overlapping_files_of_a_key_table(lake: Lake, spark: SparkSession, table: Named, every: int) -> None:
+@pytest.mark.parametrize("to_format", [None, to_parquet, to_avro])
+def test_altered_fields_inside(
+    lake: Lake, spark: SparkSession, table: Named, to_format: Convert | None
+) -> None:
+    """Fields are found by their ids: two that swapped names, one that came back, one with a wider type."""
+    name = table("inside")
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, "
+        "s STRUCT<a: INT, b: INT, gone: STRING, deep: STRUCT<x: INT, y: STRING>>, "
+        "l ARRAY<STRUCT<n: INT, t: STRING>>, m MAP<STRING, STRUCT<n: INT, t: STRING>>, k MAP<INT, FLOAT>)"
+    )
+    lake.sql(
+        f"INSERT INTO {name} VALUES (1, named_struct('a', 1, 'b', 2, 'gone', 'g', 'deep', "
+        "named_struct('x', 3, 'y', 'y')), array(named_struct('n', 4, 't', 't'), NULL), "
+        "map('k', named_struct('n', 5, 't', 'u'), 'o', NULL), map(6, 1.5F, 7, NULL)), "
+        "(2, NULL, NULL, NULL, NULL), "
+        "(3, named_struct('a', NULL, 'b', 2, 'gone', NULL, 'deep', NULL), array(), map(), map())"
+    )
+    if to_format is not None:
+        to_format(lake.catalog.load_table(name.removeprefix("lake.")))
+    for change in (
+        "RENAME COLUMN s.a TO c",
+        "RENAME COLUMN s.b TO a",
+        "RENAME COLUMN s.c TO b",
+        "DROP COLUMN s.gone",
+        "ADD COLUMN s.gone INT",
+        "ALTER COLUMN s.deep.x TYPE BIGINT",
+        "DROP COLUMN l.element.t",
+        "ALTER COLUMN l.element.n TYPE BIGINT",
+        "RENAME COLUMN m.value.n TO number",
+        "ADD COLUMN m.value.extra STRING",
+        "ALTER COLUMN k.value TYPE DOUBLE",
+    ):
+        lake.sql(f"ALTER TABLE {name} {change}")
+    rows = spark.sql(
+        f"SELECT id, to_json(s), to_json(l), to_json(m), to_json(k) FROM {name} ORDER BY id"
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (
+            1,
+            '{"b":1,"a":2,"deep":{"x":3,"y":"y"}}',
+            '[{"n":4},null]',
+            '{"k":{"number":5,"t":"u"},"o":null}',
+            '{"6":1.5,"7":null}',
+        ),
+        (2, None, None, None, None),
+        (3, '{"a":2}', "[]", "{}", "{}"),
+    ]
+    assert spark.sql(f"SELECT s.a, s.gone, s.deep.x, l[0].n FROM {name} WHERE s.b = 1").collect() == [
+        (2, None, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize("to_format", [to_parquet, to_avro])
+@pytest.mark.parametrize("every", [1, 2], ids=["alone", "with orc"])
+def test_overlapping_files_of_a_key_table(
+    lake: Lake, spark: SparkSession, table: Named, every: int, to_format: Convert
+) -> None:
     name = table("keyed")
     lake.sql(
         f"CREATE TABLE {name} (k STRING, id BIGINT, v STRING, n INT, tags ARRAY<INT>) "
@@ -206,7 +276,7 @@ def test_overlapping_files_of_a_key_table(lake: Lake, spark: SparkSession, table
     lake.sql(f"DELETE FROM {name} WHERE id BETWEEN 4000 AND 4999")
     query = f"SELECT * FROM {name} ORDER BY id"
     before = spark.sql(query).collect()
-    to_parquet(lake.catalog.load_table(name.removeprefix("lake.")), every=every)
+    to_format(lake.catalog.load_table(name.removeprefix("lake.")), every=every)
     assert spark.sql(query).collect() == before
     assert len(before) == 8000
     assert spark.sql(f"SELECT count(*), min(n), max(v) FROM {name} WHERE v = 'v2'").collect() == [
@@ -214,13 +284,61 @@ def test_overlapping_files_of_a_key_table(lake: Lake, spark: SparkSession, table
     ]
 
 
-def test_a_damaged_file_is_a_clear_error(lake: Lake, spark: SparkSession, table: Named) -> None:
+@pytest.mark.parametrize("to_format", [to_parquet, to_avro])
+def test_a_damaged_file_is_a_clear_error(
+    lake: Lake, spark: SparkSession, table: Named, to_format: Convert
+) -> None:
     name = table("damaged")
     lake.sql(f"CREATE TABLE {name} (a INT)")
     lake.sql(f"INSERT INTO {name} VALUES (1)")
     loaded = lake.catalog.load_table(name.removeprefix("lake."))
-    to_parquet(loaded)
-    (path,) = list(Path(loaded.location).rglob("*.parquet"))
+    to_format(loaded)
+    (path,) = (path for path in Path(loaded.location).rglob("bucket-*/*") if path.suffix != ".orc")
     path.write_bytes(path.read_bytes()[:-20] + b"x" * 20)
-    with pytest.raises(Exception, match="cannot read Parquet file"):
+    with pytest.raises(Exception, match=r"cannot read (Parquet|Avro) file"):
         spark.table(name).collect()
+
+
+SELF = {
+    "type": "record",
+    "name": "s",
+    "fields": [{"name": "x", "type": "int"}, {"name": "s", "type": ["null", "s"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "values", "message"),
+    [
+        ({"a": "string"}, b"\x02x", "column a has the type STRING of Avro, which is not its own"),
+        ({"t": "string"}, b"\x04\xc3\x28", "a text that is not UTF-8"),
+        ({"t": "string"}, b"\xfe\xff\xff\xff\x0fx", "damaged"),
+        ({"none": "null"}, b"", "its rows take no bytes"),
+        ({"s": SELF}, b"\x00\x02" * 1_000_000 + b"\x00\x00", "nested too deep"),
+        ({"s": {"type": "record", "name": "s", "fields": []}, "a": "int"}, b"\x02", "it has no column s.x"),
+        ({"a": ["null", "int", "long"]}, b"\x02\x02", "column a has the type UNION of Avro"),
+    ],
+)
+def test_hostile_avro_files(
+    lake: Lake, spark: SparkSession, table: Named, kinds: dict[str, Any], values: bytes, message: str
+) -> None:
+    name = table("hostile")
+    lake.sql(f"CREATE TABLE {name} (a INT, t STRING, s STRUCT<x: INT>)")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 't', named_struct('x', 1))")
+    loaded = lake.catalog.load_table(name.removeprefix("lake."))
+    to_avro(loaded)
+    (path,) = Path(loaded.location).rglob("*.avro")
+    fields = [{"name": column, "type": kind} for column, kind in kinds.items()]
+    path.write_bytes(container({"type": "record", "name": "r", "fields": fields}, values))
+    with pytest.raises(Exception, match=message) as caught:
+        spark.table(name).collect()
+    assert f"cannot read Avro file {path.as_uri()}" in str(caught.value)
+
+
+def container(schema: dict[str, Any], block: bytes, count: int = 1) -> bytes:
+    """Return an Avro file with one block, which may be wrong in any way."""
+    head = io.BytesIO()
+    fastavro.writer(head, schema, [], sync_marker=b"s" * 16)
+    sizes = io.BytesIO()
+    for number in (count, len(block)):
+        fastavro.schemaless_writer(sizes, "long", number)
+    return head.getvalue() + sizes.getvalue() + block + b"s" * 16
