@@ -23,15 +23,15 @@ class _Quiet(WSGIRequestHandler):
 class S3Server:
     """The server of a test session; `requests` are (method, path with query) since the last `clear`."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self._application = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.Lock()
         self.requests: list[tuple[str, str]] = []
         self.ignores_conditions = False
-        self._server = make_server("127.0.0.1", 0, self._serve, threaded=True, request_handler=_Quiet)
+        self._server = make_server(address, 0, self._serve, threaded=True, request_handler=_Quiet)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.endpoint = f"http://{address}:{self._server.server_port}"
 
     def start(self) -> None:
         self._thread.start()
