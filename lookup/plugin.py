@@ -7,6 +7,7 @@ from typing import Any
 
 from lockgate.framework.options.option import Option
 from lockgate.framework.plugins import BridgeOperation, LakeMethod, SystemTable, hookimpl
+from lockgate.procedures import Procedure
 
 
 @hookimpl
@@ -24,6 +25,14 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
     from lockgate.lookup.join.pin_table import PinTable
 
     return {"pin": PinTable()}
+
+
+@hookimpl
+def lockgate_procedures() -> Sequence[Procedure]:
+    """Offer `query_service` and `stop_query_service`."""
+    from lockgate.lookup.driver.query_services import QueryServiceProcedure, StopQueryServiceProcedure
+
+    return (QueryServiceProcedure(), StopQueryServiceProcedure())
 
 
 @hookimpl

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.generation_info import GenerationInfo
 from lockgate.lookup.owner.messages import EndedEvent, Event, LeadingEvent, News, Order, WaitingEvent
-from lockgate.lookup.owner.pipe import error_from_json
+from lockgate.lookup.spec.failures import error_from_json
 from lockgate.lookup.spec.status import HostStatus
 
 _FIRST_BACK_OFF_SECONDS = 0.5

@@ -27,10 +27,11 @@ from lockgate.lookup.cache.cached_state import Generation, KeyedState, LookupRes
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.owner.partial_builder import partial_info
-from lockgate.lookup.owner.pipe import error_from_json
 from lockgate.lookup.partial.cache import LocalReader, PartialCache, SnapshotName
 from lockgate.lookup.partial.choice import is_partial
+from lockgate.lookup.remote.client import reader_for
 from lockgate.lookup.spec.cache_paths import local_path, place_text
+from lockgate.lookup.spec.failures import error_from_json
 from lockgate.lookup.spec.options import lookup_options, option_texts
 from lockgate.lookup.spec.spec import (
     CacheStructure,
@@ -224,7 +225,7 @@ class PartialLookupTable(PrimaryKeyLookupTable):
 
     def __init__(self, table: Table, spec: LookupSpec) -> None:
         super().__init__(table, spec)
-        self._cache = PartialCache(table, spec, self.layout)
+        self._cache = PartialCache(table, spec, self.layout, reader_for(table, spec, self.layout))
 
     def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
         """Answer from a snapshot, by default the newest; returns the facts about it.
@@ -240,6 +241,11 @@ class PartialLookupTable(PrimaryKeyLookupTable):
         reader = LocalReader(self._cache, SnapshotName.of(snapshot))
         self._generation = KeyedState(info, self.layout, reader)
         return info
+
+    def close(self) -> None:
+        """Forget the rows, and end a connection to a query service."""
+        super().close()
+        self._cache.close()
 
 
 class SecondaryIndexLookupTable(LookupTable):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: LookupOptions) -> bool:
     """Return whether the JVM can do this lookup, and is likely to find the cache in mapped files."""
-    if not options.in_jvm or cached_layout(table, spec).keys:
+    if not options.in_jvm or options.remote or cached_layout(table, spec).keys:
         return False
     keys, columns = (
         [_kind(kind) for kind in schema.types] for schema in (layout.key_schema, layout.row_schema)

@@ -28,8 +28,8 @@ from lockgate.framework.spark.operations.messages.envelope import FailureJson
 from lockgate.lookup.cache.cache_key import cipher_of
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.cache_cipher import KEY_BYTES, CacheCipher
-from lockgate.lookup.owner.pipe import error_from_json, error_to_json
 from lockgate.lookup.spec.cache_paths import ADVICE
+from lockgate.lookup.spec.failures import error_from_json, error_to_json
 
 # A killed owner is replaced within a second or two; one that starts on a busy host takes longer.
 WAIT_SECONDS = 60.0

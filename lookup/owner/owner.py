@@ -32,8 +32,9 @@ from lockgate.lookup.cache.directory import CacheDirectory, sweep_caches
 from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.owner.key_server import KeyServer
 from lockgate.lookup.owner.partial_builder import make_builder
-from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender, error_to_json
+from lockgate.lookup.owner.pipe import PipeKeyProvider, Sender
 from lockgate.lookup.owner.standby import private_stdout, read_lines
+from lockgate.lookup.spec.failures import error_to_json
 from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.spec import LookupSpec, cached_layout
 from lockgate.lookup.spec.status import gauge_name

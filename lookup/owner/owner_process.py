@@ -29,7 +29,7 @@ _WELL_AFTER_SECONDS = 10.0
 _LARGEST_LOG_BYTES = 1 << 20
 
 
-def _environment() -> dict[str, str]:
+def owner_environment() -> dict[str, str]:
     """Return the environment of an owner: our modules, and an Arrow that gives memory back at once.
 
     While a table is loaded, Arrow would else keep for later what numpy needs now: a tenth of the peak.
@@ -126,7 +126,7 @@ class OwnerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment(),
+                env=owner_environment(),
                 start_new_session=True,
             )
             assert process.stdin is not None

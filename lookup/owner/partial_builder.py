@@ -12,6 +12,7 @@ from lockgate.lookup.cache.loader import Progress
 from lockgate.lookup.owner.partial_service import PartialService
 from lockgate.lookup.partial.cache import PartialCache
 from lockgate.lookup.partial.choice import is_partial
+from lockgate.lookup.remote.client import reader_for
 from lockgate.lookup.spec.spec import LookupSpec, layout_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class PartialBuilder:
         if not directory.has_layout(layout):
             directory.clear()
             directory.write_layout(layout)
-        self._cache = PartialCache(table, spec, layout)
+        self._cache = PartialCache(table, spec, layout, reader_for(table, spec, layout))
         self._service = PartialService(directory, self._cache)
 
     def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
@@ -65,6 +66,7 @@ class PartialBuilder:
     def close(self) -> None:
         """Answer no longer."""
         self._service.close()
+        self._cache.close()
 
 
 def make_builder(

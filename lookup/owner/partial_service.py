@@ -29,9 +29,9 @@ from lockgate.lookup.cache.backends import FoundRows
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.owner.key_server import socket_address, sweep_sockets
-from lockgate.lookup.owner.pipe import error_from_json, error_to_json
 from lockgate.lookup.partial.cache import PartialCache, SnapshotName, found_rows
 from lockgate.lookup.spec.cache_paths import ADVICE
+from lockgate.lookup.spec.failures import error_from_json, error_to_json
 
 # A killed owner is replaced within a second or two; one that starts on a busy host takes longer.
 _WAIT_SECONDS = 60.0

@@ -13,13 +13,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from lockgate import errors
-from lockgate.errors import KeyServiceError, LockgateError, LookupCacheError
+from lockgate.errors import KeyServiceError
 from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
 from lockgate.framework.keys.metadata import KeyAlgorithm
+from lockgate.lookup.spec.failures import error_from_json, error_to_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.operations.messages.envelope import ErrorJson
     from lockgate.lookup.owner.messages import KeyQuestion, KeyReply, KeyValue, KeyVersion
 
 
@@ -41,19 +40,6 @@ class Sender:
         """End the conversation."""
         with self._lock:
             self._stream.close()
-
-
-def error_to_json(error: BaseException) -> ErrorJson:
-    """Return an error as it goes through the pipe: its class and message."""
-    return {"type": type(error).__name__, "message": str(error) or type(error).__name__}
-
-
-def error_from_json(content: ErrorJson) -> LockgateError:
-    """Return the error that the other end met, of the same class if it is one of ours."""
-    kind = getattr(errors, content["type"], None)
-    if isinstance(kind, type) and issubclass(kind, LockgateError) and kind is not errors.PluginError:
-        return kind(content["message"])
-    return LookupCacheError(f"{content['type']}: {content['message']}")
 
 
 class PipeKeyProvider(KeyProvider):

@@ -8,7 +8,7 @@ import time
 
 from lockgate.errors import LookupCacheError, LookupTimeoutError
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.owner.pipe import error_from_json
+from lockgate.lookup.spec.failures import error_from_json
 
 # An executor starts its process within a second or two; one on a busy host takes longer.
 _OWNER_SECONDS = 60.0

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -54,13 +54,25 @@ class _Step:
     changed: frozenset[bytes]
 
 
+class RowReader(Protocol):
+    """Reads what the cache does not know: from the table's files, or by asking a query service."""
+
+    def read(self, snapshot: Snapshot, keys: Rows) -> dict[bytes, bytes]:
+        """Return the encoded rows of encoded keys, by key; a key without a row is not among them."""
+
+    def close(self) -> None:
+        """Release connections."""
+
+
 class PartialCache:
     """Answers keys from any snapshot of one table; all methods may be called from any thread."""
 
-    def __init__(self, table: Table, spec: LookupSpec, layout: CacheLayout) -> None:
+    def __init__(
+        self, table: Table, spec: LookupSpec, layout: CacheLayout, reader: RowReader | None = None
+    ) -> None:
         self._table = table
         self._layout = layout
-        self._reader = KeyReader(table, spec, layout)
+        self._reader = reader or KeyReader(table, spec, layout)
         self._options = lookup_options(table.options, spec.options)
         self._rows = KeptRows(self._options.partial_max)
         self._newest: SnapshotName | None = None
@@ -75,6 +87,10 @@ class PartialCache:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def close(self) -> None:
+        """Release what rows are read from."""
+        self._reader.close()
 
     # --- following the table -------------------------------------------------------------------------
 

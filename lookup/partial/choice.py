@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from lockgate.errors import UnsupportedError
+from lockgate.errors import AccessDeniedError, UnsupportedError
+from lockgate.framework.store.visibility import encrypted_columns
 from lockgate.lookup.codec.row_codec import is_variable
 from lockgate.lookup.spec.cache_paths import local_root
 from lockgate.lookup.spec.options import LookupOptions, lookup_options
@@ -46,7 +47,36 @@ def obstacle(table: Table, spec: LookupSpec) -> str | None:
         return "lookup.shuffle needs caches of whole buckets"
     if options.scan_partitions and not options.scan_partitions.fixed:
         return "scan.partitions follows the newest partitions"
+    return _unknown_asker(table, spec) if options.remote else None
+
+
+def _unknown_asker(table: Table, spec: LookupSpec) -> str | None:
+    """Return why a query service must not answer this lookup; it knows who has its secret, not who asks."""
+    if spec.rights is not None:
+        return "policies hide rows or values of it from you, and a query service does not know who asks"
+    encrypted = sorted({*layout_of(spec, table.schema).read_columns}.intersection(encrypted_columns(table)))
+    if encrypted:
+        return f"{', '.join(encrypted)} is encrypted, and a query service does not know who asks"
     return None
+
+
+def check_servable(table: Table, spec: LookupSpec) -> None:
+    """Check that a query service may answer a lookup; AccessDeniedError or UnsupportedError if not.
+
+    It serves no table with an encrypted column, whichever columns are asked for.
+    """
+    encrypted = encrypted_columns(table)
+    if encrypted:
+        raise AccessDeniedError(
+            f"a query service serves no table with encrypted columns, since it does not know who asks: "
+            f"{table.identifier} encrypts {', '.join(sorted(encrypted))}"
+        )
+    reason = obstacle(table, spec)
+    if reason is not None:
+        raise UnsupportedError(
+            f"a query service cannot answer for {table.identifier}: {reason}; it needs a table with a "
+            "primary key and a fixed number of buckets, asked by the whole key"
+        )
 
 
 def is_partial(table: Table, spec: LookupSpec, rows: int) -> bool:
@@ -57,14 +87,20 @@ def is_partial(table: Table, spec: LookupSpec, rows: int) -> bool:
     """
     options = lookup_options(table.options, spec.options)
     if options.cache not in (PARTIAL, "auto"):
+        if options.remote:
+            raise UnsupportedError(
+                f"lookup.remote=true keeps the rows that were asked for, and lookup.cache={options.cache} a "
+                "whole table: leave one of them out"
+            )
         return False
-    if options.cache == "auto":
+    if options.cache == "auto" and not options.remote:
         size = guessed_bytes(layout_of(spec, table.schema), rows)
         return size > options.memory_max and size > _room(options) and obstacle(table, spec) is None
     reason = obstacle(table, spec)
     if reason is not None:
+        wanted = "lookup.remote=true" if options.remote else "lookup.cache=partial"
         raise UnsupportedError(
-            f"lookup.cache=partial cannot look up in {spec.identifier}: {reason}; it needs a join by the "
+            f"{wanted} cannot look up in {spec.identifier}: {reason}; it needs a join by the "
             "whole primary key of a table with fixed buckets. Use lookup.cache=full or auto"
         )
     return True

@@ -72,6 +72,9 @@ class KeyReader:
                     found.update(self._encoded(rows, asked))
         return found
 
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
     def _planned(self, snapshot: Snapshot) -> _Planned:
         key = snapshot.id, snapshot.delta_manifest_list
         with self._lock:

@@ -58,6 +58,12 @@ PARTIAL_MAX = Option(
     256 << 20,
     "memory of the owner for the keys that lookup.cache=partial keeps, with a row or without",
 )
+REMOTE = Option(
+    "lookup.remote",
+    parse_bool,
+    False,
+    "true: ask the query service of the table for rows, instead of reading its files",
+)
 IN_JVM = Option(
     "lookup.in-jvm",
     parse_bool,
@@ -178,6 +184,7 @@ ALL: tuple[Option[Any], ...] = (
     CACHE_DISK,
     MEMORY_MAX,
     PARTIAL_MAX,
+    REMOTE,
     IN_JVM,
     BOOTSTRAP_PARALLELISM,
     FILE_RETENTION,
@@ -240,6 +247,7 @@ class LookupOptions:
     cache_disk: int
     memory_max: int
     partial_max: int
+    remote: bool
     in_jvm: bool
     bootstrap_parallelism: int
     file_retention: float
@@ -285,6 +293,7 @@ def _parsed(own: frozenset[tuple[str, str]], named: frozenset[tuple[str, str]]) 
         cache_disk=joined.get_option(CACHE_DISK),
         memory_max=joined.get_option(MEMORY_MAX),
         partial_max=joined.get_option(PARTIAL_MAX),
+        remote=joined.get_option(REMOTE),
         in_jvm=joined.get_option(IN_JVM),
         bootstrap_parallelism=joined.get_option(BOOTSTRAP_PARALLELISM),
         file_retention=joined.get_option(FILE_RETENTION).total_seconds(),

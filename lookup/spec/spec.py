@@ -289,6 +289,8 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     partitions = lookup_options(table.options, spec.options).scan_partitions
     if partitions:
         content["partitions"] = repr(partitions)
+    if lookup_options(table.options, spec.options).remote:
+        content["remote"] = True
     if spec.rights is not None:
         content["rights"] = spec.rights.to_json()
     if spec.group is not None:

@@ -33,6 +33,7 @@ BESIDE = {
     ("framework.index", "procedures"),
     ("framework.governance", "procedures"),
     ("framework.lineage", "procedures"),
+    ("lookup", "procedures"),
     ("cli", ""),
 }
 # Within a part: each room may import the rooms before it. What stands next to the rooms, in the part's own
@@ -75,7 +76,7 @@ ROOMS = {
     "framework.governance": ("points", "ranger", "audit", "requests"),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "pushdown": ("texts", "index"),
-    "lookup": ("codec", "spec", "cache", "partial", "owner", "driver", "join"),
+    "lookup": ("codec", "spec", "cache", "partial", "remote", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate", "partitions", "statements"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
 }

@@ -11,7 +11,7 @@ import pytest
 from lockgate.errors import CorruptFileError, LookupCacheError
 from lockgate.lookup.cache.generation_info import GenerationInfo
 from lockgate.lookup.driver.hosts import Hosts
-from lockgate.lookup.owner.pipe import error_to_json
+from lockgate.lookup.spec.failures import error_to_json
 
 
 class World:

@@ -1,0 +1,1 @@
+"""Query services: partial caches that other processes and hosts ask, by Arrow Flight."""
