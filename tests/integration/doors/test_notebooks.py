@@ -58,14 +58,20 @@ def executed(folder: Path, python: str, **more: str) -> str:
 
 
 def tables(page: str) -> list[list[list[str]]]:
-    """Return the cells of each table that the page shows."""
-    return [
-        [
-            [unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)]
-            for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)
-        ]
+    """Return the cells of each table that the page shows, as HTML or, by Spark's remote client, as text."""
+    framed = [
+        [_cells(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", found, re.DOTALL)]
         for found in re.findall(r"<table.*?</table>", page, re.DOTALL)
     ]
+    drawn = [
+        [_cells(r"(?<=\|)([^|]*)\|", line) for line in found.splitlines() if line.startswith("|")]
+        for found in re.findall(r"(?:(?:^|(?<=>))[+|].*\n)+", page, re.MULTILINE)
+    ]
+    return framed + drawn
+
+
+def _cells(pattern: str, row: str) -> list[str]:
+    return [unescape(cell).strip() for cell in re.findall(pattern, row)]
 
 
 def test_it_ships_without_what_a_run_printed() -> None:
@@ -79,7 +85,7 @@ def test_it_ships_without_what_a_run_printed() -> None:
 def test_with_a_spark_of_its_own(tmp_path: Path) -> None:
     shown = tables(executed(tmp_path, sys.executable))
     rows = [row for table in shown for row in table]
-    assert [row for row in ROWS if row not in rows] == []
+    assert [row for row in ROWS if row not in rows] == [], shown
     assert len(shown) == 6, "five statements and the lineage of a column"
     assert any("shop.people.city" in cell for row in shown[-1] for cell in row), shown[-1]
 
@@ -94,6 +100,6 @@ def test_on_a_connect_server(start: Callable[..., Server], tmp_path: Path) -> No
     remote = f"sc://127.0.0.1:{server.port}/;user_id=alice"
     shown = tables(executed(tmp_path, python, SPARK_REMOTE=remote))
     rows = [row for table in shown for row in table]
-    assert [row for row in ROWS if row not in rows] == []
+    assert [row for row in ROWS if row not in rows] == [], shown
     assert len(shown) == 5
     assert "alice" in server.asked.read_text()
