@@ -215,3 +215,55 @@ def test_another_catalog_is_governed_where_files_answer_aggregates(
     assert world.sql(query, "root") == [(0, 777111, 4, "zq-dan")]
     assert told(world, f"INSERT OVERWRITE {table} SELECT 1, 'a', 1, 'x'").startswith("refused")
     assert "_metadata" in told(world, f"SELECT _metadata.file_path FROM {table}")
+
+
+@pytest.mark.parametrize("kind", ["files", "folders"])
+def test_files_of_limited_tables_have_no_names(world: World, tables: dict[str, str], kind: str) -> None:
+    """Names of files hold values of partition columns."""
+    table = tables[kind]
+    limits = {
+        "rows": row_filter(table, "dept = 'x'", users=["ann"]),
+        "values": mask(f"{table}.dept", "MASK_NULL", users=["ann"]),
+        "a column": deny(f"{table}.dept", users=["ann"]),
+        "rows by a query": row_filter(
+            table,
+            f"id IN (WITH c AS (SELECT id, rand() AS r FROM {table} WHERE dept = 'x') "
+            "SELECT a.id FROM c a JOIN c b ON a.r = b.r)",
+            users=["ann"],
+        ),
+    }
+    for what, limit in limits.items():
+        world.put(allow(f"{table}.*", "select", users=["ann"]), limit)
+        shown = [1, 3] if "rows" in what else [1, 2, 3, 4]
+        session = world.session("ann")
+        frame = session.table(table).select("id")
+        for each in (
+            frame,
+            frame.where("id > 0").distinct(),
+            frame.alias("a").join(frame.alias("b"), "id"),
+            session.sql(f"SELECT id FROM range(9) WHERE id IN (SELECT id FROM {table})"),
+            session.sql(f"SELECT id FROM {table} WHERE id < (SELECT max(id) + 1 FROM {table})"),
+        ):
+            assert each.inputFiles() == [], what
+            assert sorted(row[0] for row in each.collect()) == shown, what
+    assert len(world.session("root").table(table).inputFiles()) > 1
+    world.put(allow(f"{table}.*", "select", users=["ann"]))
+    assert len(world.session("ann").table(table).inputFiles()) > 1
+
+
+def test_plans_and_failures_name_no_partition_of_a_hidden_column(
+    world: World, tables: dict[str, str], lake: Lake, shared_table: Named
+) -> None:
+    """A query that does not use the column is planned behind the barrier all the same."""
+    people = shared_table("attacked_partitions")
+    lake.sql(f"CREATE TABLE {people} {COLUMNS} PARTITIONED BY (dept)")
+    lake.sql(f"INSERT INTO {people} {ROWS}")
+    for table in (people, tables["files"], tables["folders"]):
+        for limit in (
+            mask(f"{table}.dept", "MASK_NULL", users=["ann"]),
+            deny(f"{table}.dept", users=["ann"]),
+        ):
+            world.put(allow(f"{table}.*", "select", users=["ann"]), limit)
+            text = str(world.sql(f"EXPLAIN EXTENDED SELECT id, n FROM {table} WHERE n > 1"))
+            assert "rights of ann" in text
+            assert "zq" not in text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from governed_world import World
-from ranger_world import allow, mask, row_filter
+from ranger_world import allow, deny, mask, row_filter
 
 if TYPE_CHECKING:
     Named = Callable[[str], str]
@@ -59,6 +59,47 @@ def test_explain_shows_no_condition_of_a_policy(world: World, people: str) -> No
         text = str(world.sql(f"EXPLAIN {mode} SELECT id, ssn FROM {people} WHERE id > 0"))
         assert "rights of ann" in text or "Found 0 WholeStageCodegen" in text
         assert [each for each in SECRETS if each in text] == []
+
+
+def test_what_hides_nothing_that_is_used_costs_nothing(world: World, people: str) -> None:
+    """A mask or a denial of a column that a query does not use leaves its plan as it is without policies."""
+
+    def nodes(text: str) -> str:
+        frame: Any = world.session("ann").sql(text)
+        return str(frame._jdf.queryExecution().executedPlan())
+
+    hidden = (
+        mask(f"{people}.ssn", "MASK_NULL", users=["ann"]),
+        deny(f"{people}.salary", users=["ann"]),
+    )
+    world.put(allow(f"{people}.*", users=["ann"]), *hidden)
+    open_query = f"SELECT dept, count(name) FROM {people} WHERE length(name) = 3 GROUP BY dept ORDER BY dept"
+    plan = nodes(open_query)
+    assert "rights of ann" not in plan
+    assert "BatchScan" in plan
+    assert "lockgate.grant" not in plan
+    assert world.sql(open_query) == [("x", 2), ("y", 2)]
+    assert world.sql(f"SELECT count(*) FROM {people}") == [(4,)]
+    for query in (
+        f"SELECT id, ssn FROM {people}",
+        f"SELECT id FROM {people} WHERE ssn IS NULL",
+        f"SELECT max(ssn) FROM {people}",
+        # Its scans are planned before the statement is known as a whole.
+        f"SELECT id FROM range(5) WHERE id = (SELECT max(id) FROM {people})",
+    ):
+        assert "rights of ann" in nodes(query), query
+    assert world.sql(f"SELECT count(ssn) FROM {people}") == [(0,)]
+    for query in (
+        f"SELECT input_file_name() FROM {people}",
+        f"SELECT (SELECT f FROM (SELECT input_file_name() AS f FROM {people}) LIMIT 1)",
+        f"SELECT id, input_file_name() FROM {people} WHERE length(name) = 3",
+        f"SELECT salary FROM {people} ORDER BY id",
+        f"SELECT id FROM {people} WHERE salary > 5",
+    ):
+        with pytest.raises(Exception, match="is denied to user 'ann'"):
+            world.sql(query)
+    world.put(allow(f"{people}.*", users=["ann"]), *hidden, row_filter(people, "id > 0", users=["ann"]))
+    assert "rights of ann" in nodes(open_query)
 
 
 def test_errors_of_analysis_show_no_condition(world: World, people: str) -> None:

@@ -181,3 +181,31 @@ def test_records_of_refused_statements_have_their_text(limited: World, people: s
     with pytest.raises(AnalysisException):
         limited.session("ann").table(people).where("salary > 90000").count()
     assert {each.statement for each in limited.records} == {None}
+
+
+def test_records_of_permitted_queries_have_their_text_and_columns(limited: World, people: str) -> None:
+    """Of users from whom something is hidden and of others, of scans and of what metadata answers."""
+    path = people.replace(".", "/")
+
+    def recorded(text: str, user: str = "ann") -> set[tuple[str, str | None, bool]]:
+        limited.records.clear()
+        limited.sql(text, user)
+        return {(each.resource, each.statement, each.allowed) for each in limited.records}
+
+    query = f"SELECT id, ssn FROM {people} WHERE name = 'ann'"
+    # The row filter reads the department.
+    read = {f"{path}/{column}" for column in ("id", "ssn", "name", "dept")}
+    assert recorded(query) == {(each, query, True) for each in read}
+    assert recorded(query, "root") == {(each, query, True) for each in read - {f"{path}/dept"}}
+    for user in ("ann", "root"):
+        count = f"SELECT count(*) FROM {people} -- by {user}"
+        assert {each[1:] for each in recorded(count, user)} == {(count, True)}, user
+        # A scalar subquery is optimized, and its scan planned, before the rest of the statement.
+        within = f"SELECT id FROM range(5) WHERE id = (SELECT max(id) FROM {people} WHERE name > 'a')"
+        assert {each[1:] for each in recorded(within, user)} == {(within, True)}, user
+        limited.records.clear()
+        limited.session(user).table(people).select("id").collect()
+        assert {each.statement for each in limited.records} == {None}, "not that of a statement before"
+    view = f"CREATE OR REPLACE TEMPORARY VIEW of_people AS SELECT id FROM {people} WHERE name <> 'zz'"
+    limited.session("ann").sql(view)
+    assert {each[1] for each in recorded("SELECT * FROM of_people")} == {"SELECT * FROM of_people"}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from lockgate.framework.access import answering_statement
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.governance import decision_as_stored
 from lockgate.framework.spark.operations.messages.scans import (
     AggregatesAnswer,
     AggregatesFound,
@@ -16,7 +19,7 @@ from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.spark.operations.system_tables import view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
-from lockgate.pushdown import Aggregate, Function, describe_json, from_json
+from lockgate.pushdown import Aggregate, Function, Predicate, columns_of, describe_json, from_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
@@ -30,7 +33,8 @@ def aggregates(context: Context, request: AggregatesRequest) -> AggregatesAnswer
     """Answer all aggregates of a query, or say that Spark must compute them."""
     started = time.monotonic()
     table = context.table()
-    shown, answer = _answer(context, table, request)
+    with answering_statement(request["statement"]):
+        shown, answer = _answer(context, table, request)
     reports, scan_id = context.dispatcher.reports, request["scan_id"]
     reports.remember_aggregates(scan_id, shown)
     if answer is None or answer.rows is None:
@@ -82,12 +86,17 @@ def _answer(
         snapshot_id=selected.snapshot_id,
         own_schema=False,
         read_optimized=view_of(request["name"]) == "ro",
+        decided=decision_as_stored(context, table, {*named, *_named_in(filters)}),
     )
     source = context.source(table, wanted)
     source.apply_filters(filters)
     source.apply_aggregates(supported, group_by)
     answer = source.aggregates()
     return answer.report.aggregates, answer
+
+
+def _named_in(filters: Iterable[Predicate | None]) -> set[str]:
+    return {path[0] for each in filters if each is not None for path in columns_of(each)}
 
 
 def _paths(nodes: list[dict[str, Any]]) -> list[tuple[str, ...]] | None:

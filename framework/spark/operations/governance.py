@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import (
+    ALLOWED,
     AccessRequest,
     Action,
+    Decision,
     SqlDecision,
     Target,
     answering_statement,
@@ -132,7 +134,17 @@ def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
         "filter": found.row_filter,
         "grant": grant,
         "own": False,
+        "removable": grant is not None and _is_removable(context, relation, found),
     }
+
+
+def _is_removable(context: Context, relation: RelationJson, found: SqlDecision) -> bool:
+    """Say whether a relation hides nothing from a query that uses no hidden column: no row, and no value in
+    the names of its files, which plans and errors of other catalogs' tables show as well.
+    """
+    if relation["kind"] != "lockgate" or found.row_filter is not None:
+        return False
+    return not {*found.masks, *found.denied}.intersection(_table(context, relation).schema.partition_keys)
 
 
 def _answer_own(context: Context, relation: SystemRelation) -> RelationAnswer:
@@ -148,6 +160,7 @@ def _answer_own(context: Context, relation: SystemRelation) -> RelationAnswer:
         "filter": None,
         "grant": None,
         "own": True,
+        "removable": False,
     }
 
 
@@ -289,8 +302,8 @@ def of_policy(context: Context, request: PolicyRequest) -> str:
 # --- scans ---
 
 
-def check_grant(context: Context, table: Table, needed: Iterable[str], token: object) -> None:
-    """Check that a scan of stored rows has a grant for them; AccessDeniedError if not."""
+def check_grant(context: Context, table: Table, needed: Collection[str], token: object) -> None:
+    """Check that a scan of stored rows has a grant for them, and leave records; AccessDeniedError if not."""
     grant = context.dispatcher.grants.find(token)
     if grant is None or grant.principal != context.principal or grant.table_id != table.table_id:
         raise _no_grant(table.identifier, "was not planned under the rights of the one who asks")
@@ -307,6 +320,25 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
         raise _denied(context, f"{target} (columns {', '.join(more)})", [*lacks, *now.ask])
     if more:
         raise _no_grant(table.identifier, f"reads {', '.join(more)}, which is more than was decided about")
+    if not grant.of_policy:
+        # A denied column is read by a row filter at most. Rows are counted by the right to all others.
+        seen = grant.types.keys() - now.denied.keys()
+        read = {names.get(column, column) for column in seen.intersection(needed) or seen}
+        _asked(context, _target_of(table), {column: types[column] for column in read}, records=True)
+
+
+def decision_as_stored(context: Context, table: Table, columns: Collection[str]) -> Decision | None:
+    """Return the decision of a query that its grant hides nothing from: it sees all rows, and `columns` as
+    they are stored; None if there is no such grant, so that the store asks.
+    """
+    grant = context.dispatcher.grants.find(context.request["grant"])
+    if grant is None or not plugins().decides_access():
+        return None
+    hidden = {*grant.decision.masks, *grant.decision.denied}
+    if not grant.of_policy and (grant.decision.row_filter is not None or hidden & {*columns}):
+        return None
+    check_grant(context, table, columns, context.request["grant"])
+    return ALLOWED
 
 
 def readable_columns(context: Context) -> frozenset[str] | None:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
-from lockgate.framework.access import ALLOWED, Decision, Visibility
+from lockgate.framework.access import ALLOWED, Decision, Visibility, answering_statement
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context, batch_properties
@@ -75,6 +75,11 @@ def filters(context: Context, request: FiltersRequest) -> FiltersAnswer:
 
 def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     """Choose the files of a scan."""
+    with answering_statement(request["statement"]):
+        return _planned(context, request)
+
+
+def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
     started = time.monotonic()
     table = context.table()
     offered = _parsed((*request["filters"], *request["runtime_filters"]))

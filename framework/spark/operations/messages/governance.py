@@ -104,7 +104,8 @@ class RelationAnswer(TypedDict):
 
     `filter` and `masks` are expressions of SQL, `denied` columns may not be used, and if `refused` none may.
     `rights` tells decisions apart, and `grant` is sent along where stored rows of the relation are read. The
-    rows of a relation of its `own` rights are decided about when it is asked for them.
+    rows of a relation of its `own` rights are decided about when it is asked for them. A `removable` barrier
+    hides nothing from a query that uses no masked column.
     """
 
     restricted: bool
@@ -115,6 +116,7 @@ class RelationAnswer(TypedDict):
     filter: str | None
     grant: str | None
     own: bool
+    removable: bool
 
 
 class DecideAnswer(TypedDict):

@@ -19,6 +19,7 @@ class ScanRequest(TableRequest):
 
     `strict`: a missing key is an error. `changes_rows`: keys that are looked for are asked of no row again.
     `grant` is a right to read stored rows, where the plan puts row filter and masks upon them itself.
+    `statement` is the beginning of the text of the statement, for records, null if it has none.
     """
 
     snapshot_id: int
@@ -26,6 +27,7 @@ class ScanRequest(TableRequest):
     strict: bool
     changes_rows: bool
     grant: str | None
+    statement: str | None
 
 
 class FiltersRequest(ScanRequest):

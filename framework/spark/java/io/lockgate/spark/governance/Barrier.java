@@ -5,8 +5,14 @@ import io.lockgate.spark.parts.NodeProduct;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import scala.Function1;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
@@ -36,19 +42,22 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
    * @param relation as Python knows it
    * @param rights tells apart what different users see
    * @param refused whether nothing of it may be read
+   * @param removable whether queries that use no hidden column need no barrier, as Python says
    */
-  public record Guarded(ObjectNode relation, String user, String rights, boolean refused) {
+  public record Guarded(
+      ObjectNode relation, String user, String rights, boolean refused, boolean removable) {
     @Override
     public boolean equals(Object other) {
       return other instanceof Guarded guarded
           && guarded.rights.equals(rights)
           && guarded.user.equals(user)
-          && guarded.refused == refused;
+          && guarded.refused == refused
+          && guarded.removable == removable;
     }
 
     @Override
     public int hashCode() {
-      return Objects.hash(rights, user, refused);
+      return Objects.hash(rights, user, refused, removable);
     }
 
     @Override
@@ -57,12 +66,44 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
     }
   }
 
+  /** The barrier that a node is, sealed or not; null for any other. */
+  static Barrier of(LogicalPlan plan) {
+    return plan instanceof SealedBarrier sealed
+        ? sealed.barrier()
+        : plan instanceof Barrier barrier ? barrier : null;
+  }
+
   LogicalPlan child() {
     return child;
   }
 
   Guarded guarded() {
     return guarded;
+  }
+
+  /**
+   * Tells whether what is left of the relation is as stored: all rows, and columns without a mask.
+   * Then nothing is below that a user's expression must not meet.
+   */
+  boolean hidesNothing() {
+    return guarded.removable && !guarded.refused && !isStreaming() && isAsStored(child);
+  }
+
+  /** The conditions there are a user's own, moved below by {@link PushLeakproof}. */
+  private static boolean isAsStored(LogicalPlan plan) {
+    if (plan instanceof Project project) {
+      return CollectionConverters.asJava(project.projectList()).stream()
+              .allMatch(Barrier::isAsStored)
+          && isAsStored(project.child());
+    }
+    return plan instanceof Filter filter
+        ? isAsStored(filter.child())
+        : plan instanceof MultiInstanceRelation && plan.children().isEmpty();
+  }
+
+  private static boolean isAsStored(NamedExpression column) {
+    return column instanceof AttributeReference
+        || column instanceof Alias alias && alias.child() instanceof AttributeReference;
   }
 
   /** The same rights over another plan of the same columns. */

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Users;
+import io.lockgate.spark.parts.ChangedSettings;
 import io.lockgate.spark.parts.StatementText;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
@@ -49,9 +50,11 @@ public final class Govern extends Rule<LogicalPlan> {
     if (needs != null && !PolicySession.isInside()) {
       return needs.marked(session, plan);
     }
-    if (!isGoverned() || PolicySession.isInside()) {
+    if (!isGoverned(session) || PolicySession.isInside()) {
       return plan;
     }
+    StatementText.analysing();
+    SealedBarrier.sealing(session);
     String user = Users.current();
     Question question = new Question(session, user, changedSettings());
     new PlanWalk(question::note).over(plan);
@@ -76,7 +79,7 @@ public final class Govern extends Rule<LogicalPlan> {
   }
 
   /** Before there is a Python, the server's own configuration says it: no user's SET can. */
-  private boolean isGoverned() {
+  static boolean isGoverned(SparkSession session) {
     return Bridge.isAttached()
         ? Bridge.isGoverned()
         : session.sparkContext().conf().getBoolean(DECLARED, false);
@@ -106,17 +109,17 @@ public final class Govern extends Rule<LogicalPlan> {
       if (found != null && described.put(plan, found) == null) {
         order.add(plan);
       } else if (found == null
-          && !(plan instanceof Barrier)
+          && Barrier.of(plan) == null
           && !Relations.isOurs(plan)
           && !Relations.isFollowed(plan)
           && !FREE.contains(Statements.name(plan))) {
         nodes.add(statements.describe(plan));
       }
-      ObjectNode call = plan instanceof Barrier ? null : Statements.describeCall(plan);
+      ObjectNode call = Barrier.of(plan) != null ? null : Statements.describeCall(plan);
       if (call != null) {
         nodes.add(call);
       }
-      return found != null || plan instanceof Barrier ? plan : null;
+      return found != null || Barrier.of(plan) != null ? plan : null;
     }
 
     boolean isEmpty() {
@@ -129,7 +132,7 @@ public final class Govern extends Rule<LogicalPlan> {
       order.forEach(each -> relations.add(described.get(each)));
       request.set("nodes", nodes);
       settings.forEach(request.putArray("settings")::add);
-      request.put("statement", StatementText.start(statement, LastCheck.LONGEST_TEXT));
+      request.put("statement", StatementText.start(statement, StatementText.LONGEST));
       JsonNode answer = Bridge.ask("governance.decide", request);
       answer.get("free").forEach(name -> FREE.add(name.asText()));
       answer.get("free_settings").forEach(name -> FREE_SETTINGS.add(name.asText()));
@@ -142,7 +145,8 @@ public final class Govern extends Rule<LogicalPlan> {
   }
 
   private static ObjectNode relation(LogicalPlan plan, String user) {
-    if (plan instanceof Barrier barrier) {
+    Barrier barrier = Barrier.of(plan);
+    if (barrier != null) {
       return barrier.guarded().user().equals(user) ? null : barrier.guarded().relation();
     }
     if (plan.getTagValue(OPEN_TO).exists(user::equals)) {
@@ -160,11 +164,11 @@ public final class Govern extends Rule<LogicalPlan> {
       Guard guard) {
     JsonNode answer = decided.get(plan);
     if (answer == null) {
-      return plan instanceof Barrier ? plan : null;
+      return Barrier.of(plan) != null ? plan : null;
     }
-    boolean isBarrier = plan instanceof Barrier;
-    if (answer.get("restricted").asBoolean() || isBarrier) {
-      LogicalPlan relation = isBarrier ? Guard.relationOf((Barrier) plan) : plan;
+    Barrier barrier = Barrier.of(plan);
+    if (answer.get("restricted").asBoolean() || barrier != null) {
+      LogicalPlan relation = barrier != null ? Guard.relationOf(barrier) : plan;
       return guard.over(relation, Relations.output(plan), question.described.get(plan), answer);
     }
     // A copy: Spark keeps relations for later statements, but none of streams.

@@ -1,5 +1,6 @@
 package io.lockgate.spark.governance;
 
+import io.lockgate.spark.parts.HiddenFailures;
 import io.lockgate.spark.parts.LeafRowsExec;
 import java.util.List;
 import java.util.function.Supplier;

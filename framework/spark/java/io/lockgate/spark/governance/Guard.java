@@ -74,7 +74,12 @@ final class Guard {
     }
     return new Barrier(
         withUser(made),
-        new Barrier.Guarded(described, user, decided.get("rights").asText(), refused));
+        new Barrier.Guarded(
+            described,
+            user,
+            decided.get("rights").asText(),
+            refused,
+            decided.get("removable").asBoolean()));
   }
 
   private Expression value(Attribute column, boolean refused, Set<String> denied, JsonNode masks) {

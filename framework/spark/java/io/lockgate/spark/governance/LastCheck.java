@@ -20,9 +20,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
 
 /**
  * Refuses a statement with denied columns, all in one message, and plans a barrier as the plan
@@ -38,35 +40,54 @@ public final class LastCheck extends SparkStrategy {
   /** The same check before scans are planned; keeps nothing, so that all sessions share it. */
   public static final Rule<LogicalPlan> EARLY = new Early();
 
-  /** As much of a statement as records may need; a text can have megabytes. */
-  static final int LONGEST_TEXT = 8_000;
-
   private LastCheck() {}
 
   /**
    * Refuses a query with denied columns before its scans are planned, with all of them in one
    * message. Safety does not depend on it.
+   *
+   * <p>It notes the statement's text, for records of the scans that are planned next. After that,
+   * barriers that hide nothing of what is used go, and Spark plans their relations as it does
+   * without policies.
    */
   private static final class Early extends Rule<LogicalPlan> {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      if (!(plan instanceof Subquery)) {
-        Needs needs = Needs.active();
-        if (needs != null) {
-          needs.end(plan);
-        }
-        check(plan);
+      StatementText.optimizing(plan);
+      if (plan instanceof Subquery) {
+        return plan; // the check of the whole statement looks at its barriers
       }
-      return plan;
+      Needs needs = Needs.active();
+      if (needs != null) {
+        needs.end(plan);
+      }
+      check(plan);
+      return plan.transformDown(new Opening());
+    }
+  }
+
+  private static final class Opening extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    @Override
+    public boolean isDefinedAt(LogicalPlan plan) {
+      return plan instanceof Barrier barrier && barrier.hidesNothing();
+    }
+
+    @Override
+    @SuppressWarnings("unchecked") // a plan takes the place of one
+    public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
+      return plan instanceof Barrier barrier && barrier.hidesNothing()
+          ? (B) barrier.child()
+          : otherwise.apply(plan);
     }
   }
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    if (plan instanceof ReturnAnswer || plan instanceof Barrier) {
+    Barrier barrier = Barrier.of(plan);
+    if (plan instanceof ReturnAnswer || barrier != null) {
       check(plan);
     }
-    List<SparkPlan> planned = plan instanceof Barrier barrier ? List.of(rows(barrier)) : List.of();
+    List<SparkPlan> planned = barrier != null ? List.of(rows(barrier)) : List.of();
     return CollectionConverters.asScala(planned).toSeq();
   }
 
@@ -82,7 +103,7 @@ public final class LastCheck extends SparkStrategy {
     Map<ObjectNode, Set<String>> used = new LinkedHashMap<>();
     collect(plan, null, used);
     if (!used.isEmpty()) {
-      refuse(used, false, StatementText.start(plan, LONGEST_TEXT));
+      refuse(used, false, StatementText.start(plan, StatementText.LONGEST));
     }
   }
 
@@ -103,9 +124,14 @@ public final class LastCheck extends SparkStrategy {
   }
 
   private static void collect(LogicalPlan plan, Barrier above, Map<ObjectNode, Set<String>> used) {
-    Barrier within = plan instanceof Barrier barrier ? barrier : above;
-    if (plan instanceof Barrier barrier && barrier.guarded().refused()) {
-      used.computeIfAbsent(barrier.guarded().relation(), any -> new LinkedHashSet<>());
+    Barrier here = Barrier.of(plan);
+    Barrier within = here != null ? here : above;
+    if (here != null && here.guarded().refused()) {
+      used.computeIfAbsent(here.guarded().relation(), any -> new LinkedHashSet<>());
+      return;
+    }
+    if (plan instanceof SealedBarrier) {
+      collect(here, above, used); // a leaf to all others
       return;
     }
     CollectionConverters.asJava(plan.expressions()).forEach(each -> expression(each, within, used));
@@ -132,8 +158,8 @@ public final class LastCheck extends SparkStrategy {
   }
 
   private static Barrier below(LogicalPlan plan) {
-    Option<LogicalPlan> found = plan.find(Barrier.class::isInstance);
-    return found.isDefined() ? (Barrier) found.get() : null;
+    Option<LogicalPlan> found = plan.find(each -> Barrier.of(each) != null);
+    return found.isDefined() ? Barrier.of(found.get()) : null;
   }
 
   private static void expression(

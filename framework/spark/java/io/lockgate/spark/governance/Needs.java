@@ -115,6 +115,7 @@ public final class Needs {
 
   private static ObjectNode allDenied(ObjectNode relation) {
     ObjectNode decided = Bridge.object().put("restricted", true).put("refused", false);
+    decided.put("removable", false);
     ArrayNode denied = decided.putArray("denied");
     relation.get("columns").forEach(column -> denied.add(column.get("name").asText()));
     decided.putObject("masks");

@@ -156,7 +156,7 @@ final class Relations {
         .put("name", database + name.table());
   }
 
-  private static ObjectNode ofPaths(List<?> paths) {
+  static ObjectNode ofPaths(List<?> paths) {
     ObjectNode found = Bridge.object().put("kind", "path");
     ArrayNode texts = found.putArray("paths");
     paths.forEach(path -> texts.add(path.toString()));

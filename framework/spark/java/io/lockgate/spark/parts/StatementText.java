@@ -9,7 +9,28 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class StatementText {
   private static final int LEVELS = 3;
 
+  /** As much of a statement as records may need; a text can have megabytes. */
+  public static final int LONGEST = 8_000;
+
+  /** The start of the statement that this thread optimizes, or null. */
+  private static final ThreadLocal<String> OPTIMIZED = new ThreadLocal<>();
+
   private StatementText() {}
+
+  /** Notes the statement that this thread optimizes, of which it will plan the scans next. */
+  public static void optimizing(TreeNode<?> plan) {
+    OPTIMIZED.set(start(plan, LONGEST));
+  }
+
+  /** Notes that this thread analyses another statement: none is optimized yet. */
+  public static void analysing() {
+    OPTIMIZED.remove();
+  }
+
+  /** The start of the statement whose scans this thread plans, or null if none is known. */
+  public static String optimized() {
+    return OPTIMIZED.get();
+  }
 
   /**
    * Returns the statement as somebody wrote it, or null for one of DataFrames.

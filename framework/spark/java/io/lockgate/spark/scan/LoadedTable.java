@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.parts.StatementText;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -66,7 +67,8 @@ public abstract class LoadedTable {
     return request(options)
         .put("time_travel", timeTravel())
         .put("changes_rows", false)
-        .put("grant", options.get(GRANT));
+        .put("grant", options.get(GRANT))
+        .put("statement", StatementText.optimized());
   }
 
   /**

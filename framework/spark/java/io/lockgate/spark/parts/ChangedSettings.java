@@ -1,4 +1,4 @@
-package io.lockgate.spark.governance;
+package io.lockgate.spark.parts;
 
 import io.lockgate.spark.bridge.Askers;
 import java.util.ArrayList;
@@ -34,7 +34,7 @@ public final class ChangedSettings {
   }
 
   /** The names of those settings, in order. */
-  static List<String> of(SparkSession session) {
+  public static List<String> of(SparkSession session) {
     Map<String, String> now = asJava(session.sessionState().conf().getAllConfs());
     Map<String, String> started = started(session);
     Set<String> names = new TreeSet<>();

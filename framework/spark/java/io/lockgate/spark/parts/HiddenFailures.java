@@ -1,4 +1,4 @@
-package io.lockgate.spark.governance;
+package io.lockgate.spark.parts;
 
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
@@ -15,7 +15,7 @@ import scala.runtime.AbstractFunction1;
  * Rows of a governed relation whose policy may fail. Spark's message would quote the policy and a
  * value of a row that may be hidden, so only the kind of failure is shown.
  */
-final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
+public final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
     implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final String OF_FILES = "FAILED_READ_FILE";
@@ -44,7 +44,8 @@ final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iter
     };
   }
 
-  static <T> T hiding(Supplier<T> work) {
+  /** Does work of the same kind, whose failures are hidden too. */
+  public static <T> T hiding(Supplier<T> work) {
     try {
       return work.get();
     } catch (RuntimeException e) {
