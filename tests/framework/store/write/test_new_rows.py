@@ -13,6 +13,7 @@ from lockgate import procedures
 from lockgate.errors import CommitConflictError, KeyMissingError, OptionError, UnsupportedError
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, CommitKind, Schema, Table
+from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
@@ -194,7 +195,7 @@ def test_a_compaction_in_between_is_waited_for(catalog: Catalog, monkeypatch: py
     table = make(catalog, {"commit.min-retry-wait": "0 ms"})
     table.append(rows(*range(10)))
     other = catalog.load_table("db.t")
-    real, calls = new_rows.commit_messages, []
+    real, calls = commit_messages, list[int]()
 
     def commit(*arguments: Any, **named: Any) -> Any:
         if not calls:
