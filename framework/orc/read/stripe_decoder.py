@@ -161,6 +161,9 @@ class StripeDecoder:
     def _checked(self, stripe: Stripe, table: pa.Table, rows: int) -> pa.Table:
         if table.num_rows != rows:
             raise self._undecodable(stripe.index, f"it has {table.num_rows} rows, not {rows}")
+        for field, column in zip(self._schema, table.columns, strict=True):
+            if _holds_text(field.type):
+                self._check_text(stripe, field.name, column)
         columns = table.columns
         if self._file.unit == "us":
             columns = [
@@ -168,6 +171,13 @@ class StripeDecoder:
                 for column, field in zip(columns, self._schema, strict=True)
             ]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _check_text(self, stripe: Stripe, name: str, column: pa.ChunkedArray) -> None:
+        """Refuse text that is not UTF-8, as Arrow does in Parquet files: nothing later could read it."""
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise self._undecodable(stripe.index, f"column {name!r}: {error}") from error
 
     def _forget(self, stripe: Stripe) -> None:
         """Give back the memory of the stored bytes before what they decode to takes more."""
@@ -178,6 +188,12 @@ class StripeDecoder:
     def _undecodable(self, index: int, reason: object) -> CorruptFileError:
         offset = self._file.tail.footer.stripes[index].offset
         return corrupt(self._file.name, offset, f"stripe {index} does not decode ({reason})")
+
+
+def _holds_text(data_type: pa.DataType) -> bool:
+    """Say whether a type is text, or nested with text inside."""
+    inner = (data_type.field(number).type for number in range(data_type.num_fields))
+    return bool(pa.types.is_string(data_type)) or any(_holds_text(each) for each in inner)
 
 
 class _Direct:

@@ -225,11 +225,19 @@ def test_memory_is_bounded(fresh_pool: None) -> None:
         file.read()
 
 
-def test_text_that_is_none_is_an_error(written: Callable[..., bytes]) -> None:
-    data = written(pa.table({"s": ["needle"] * 3}), encrypt=None, mask=None, compression="none")
+@pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.parametrize("shape", ["text", "inside"])
+def test_text_that_is_none_is_an_error(written: Callable[..., bytes], isolate: bool, shape: str) -> None:
+    values: Any = ["needle", "ok", "needle"] if shape == "text" else [[{"a": "needle"}], [], None]
+    data = written(pa.table({"s": values, "n": [1, 2, 3]}), encrypt=None, mask=None, compression="none")
     broken = data.replace(b"needle", b"need\xff\xfe")
-    with EncryptedOrcFile(broken, isolate=True) as file, pytest.raises(CorruptFileError, match="UTF8"):
+    assert broken != data
+    with EncryptedOrcFile(broken, isolate=isolate) as file, pytest.raises(CorruptFileError, match="UTF8"):
         file.read()
+    with EncryptedOrcFile(broken, isolate=isolate) as file:
+        assert file.read(columns=["n"])["n"].to_pylist() == [1, 2, 3]
+    with EncryptedOrcFile(data, isolate=isolate) as file:
+        assert file.read()["s"].to_pylist() == values
 
 
 def test_the_child_is_told_no_secret(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, NamespaceNotFoundError, ProcedureError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.history import orphans
 from lockgate.framework.store.schema.schema import now_millis
@@ -65,3 +65,27 @@ def test_by_age(table: Table, run: Run) -> None:
     done = run("remove_orphan_files", "db.t", olderThan=now.isoformat(), allowRecent=True)
     assert done["deleted_data_files_count"] == 1
     assert table.read().num_rows == 1
+
+
+def test_all_tables_of_a_database(table: Table, run: Run, catalog: Catalog) -> None:
+    other = catalog.create_table("db.other", Schema.from_arrow(SCHEMA, options={"orc.encrypt": "pii:ssn"}))
+    other.write(pa.table({"id": [3], "ssn": ["c"]}, schema=SCHEMA))
+    catalog.create_namespace("another")
+    catalog.create_table("another.t", Schema.from_arrow(SCHEMA)).write(pa.table({"id": [4], "ssn": ["d"]}))
+    now = datetime.datetime.fromtimestamp(now_millis() / 1000, datetime.UTC)
+    given = {"older_than": now, "allow_recent": True}
+    planned = run("remove_orphan_files", "db.*", dry_run=True, **given)
+    assert planned["deleted_data_files_count"] + planned["young_files_count"] == 2
+    done = run("remove_orphan_files", "`db`.`*`", **given)
+    assert done.rows == planned.rows
+    assert run("remove_orphan_files", "another.*", dry_run=True, **given)["young_files_count"] <= 1
+    assert table.read()["ssn"].to_pylist() == ["a"]
+    # A damaged table is named, and keeps no other from being cleaned.
+    other.append(pa.table({"id": [5], "ssn": ["e"]}, schema=SCHEMA))
+    (Path(other.location) / "snapshot" / "snapshot-1").write_text("{")
+    table.write(pa.table({"id": [6], "ssn": ["f"]}, schema=SCHEMA))
+    later = {**given, "older_than": datetime.datetime.fromtimestamp(now_millis() / 1000, datetime.UTC)}
+    with pytest.raises(ProcedureError, match=r"1 of 2 tables are not cleaned, the others are: db\.other: "):
+        run("remove_orphan_files", "db.*", **later)
+    with pytest.raises(NamespaceNotFoundError):
+        run("remove_orphan_files", "none.*")
