@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 from collections import OrderedDict
@@ -95,6 +96,14 @@ def generation(wanted: WantedState) -> Generation:
         while len(_open) > _MOST_OPEN:
             _open.popitem(last=False)[1][1].close()
         return fresh
+
+
+@atexit.register
+def close_states() -> None:
+    """Close the states that are open in this process, and what they are asked over."""
+    with _lock:
+        while _open:
+            _open.popitem()[1][1].close()
 
 
 def _close_removed(asked: _Key) -> None:

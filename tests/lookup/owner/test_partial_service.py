@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -188,3 +190,27 @@ def test_a_folder_that_others_can_write_to_is_refused(world: World) -> None:
     lookup.directory.path.chmod(0o777)
     with pytest.raises(UnsafePathError):
         RemoteReader(lookup.directory, SnapshotName(1, "x")).find(keys)
+
+
+ASKER = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
+form = AnswerForm([pa.field("name", pa.string()), pa.field("n", pa.int64())], many=False)
+print(answer(WantedState(sys.argv[1], int(sys.argv[2]), 0), [pa.array([3])], form))
+"""
+
+
+def test_a_process_that_ends_leaves_no_socket_open(world: World) -> None:
+    world.create().append(rows(range(10), 1))
+    lookup = world.lookup(**PARTIAL)
+    asked = [str(lookup.directory.path), str(lookup.pin(None, None))]
+    done = subprocess.run(
+        [sys.executable, "-W", "default::ResourceWarning", "-c", ASKER, *asked],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "name-3" in done.stdout
+    assert "ResourceWarning" not in done.stderr

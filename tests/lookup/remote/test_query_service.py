@@ -341,3 +341,11 @@ def test_the_procedures(world: World) -> None:
     assert dry.rows == ((0, 1),)
     for expected in ((0, 1), (0, 0)):
         assert call(ProcedureContext(world.catalog), "stop_query_service", table="db.dim").rows == (expected,)
+
+
+def test_no_service_under_policies(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockgate.framework.plugins import plugins
+
+    monkeypatch.setattr(type(plugins()), "decides_access", lambda self: True)
+    with pytest.raises(AccessDeniedError, match=r"policies decide who reads db\.dim"):
+        query_services.start(world.catalog, world.create())
