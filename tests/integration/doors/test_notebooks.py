@@ -65,9 +65,9 @@ def tables(page: str) -> list[list[list[str]]]:
     ]
     drawn = [
         [_cells(r"(?<=\|)([^|]*)\|", line) for line in found.splitlines() if line.startswith("|")]
-        for found in re.findall(r"(?:(?:^|(?<=>))[+|].*\n)+", page, re.MULTILINE)
+        for found in re.findall(r"(?:(?:^|(?<=>))(?:\+-|\|).*\n)+", page, re.MULTILINE)
     ]
-    return framed + drawn
+    return [table for table in framed + drawn if any(table)]
 
 
 def _cells(pattern: str, row: str) -> list[str]:
