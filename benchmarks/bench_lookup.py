@@ -58,7 +58,7 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
     if "sealing" in wanted:
         sealed_rows.sealed_rows(folder / "lake", name, rows, label, folder, repetitions)
     if "partial" in wanted:
-        partial.partial_cache(table, rows, label, folder, repetitions)
+        partial.partial_cache(catalog, table, rows, label, folder, repetitions)
     if "hot-rows" in wanted:
         hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
     once = label == "1m" and wanted & {"parsing", "small"}
