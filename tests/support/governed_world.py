@@ -88,9 +88,18 @@ def governed(lake: Lake, path: Path) -> Iterator[World]:
     finally:
         plugins().unregister("governance-of-a-test")
         conf.remove(ACTS)
-        # Writers of Spark take the active session, which would be that of the last user.
-        jvm: Any = lake.spark._jvm
-        jvm.org.apache.spark.sql.SparkSession.setActiveSession(lake.spark._jsparkSession)
+        _activate(lake.spark)
+
+
+def _activate(spark: SparkSession) -> None:
+    """Make a session the active one again, which in pyspark is the one of the last `createDataFrame`.
+
+    Spark's writers take the JVM's active session, and `lockgate.connect` takes the one that pyspark keeps.
+    """
+    kept: Any = type(spark)
+    kept._activeSession = spark
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def limit(world: World, people: str) -> World:
