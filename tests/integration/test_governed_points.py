@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from governed_world import World
+from pyspark.errors import AnalysisException
 from ranger_world import allow, service
 
 from lockgate.cli.main import main
 from lockgate.errors import InputError
+from lockgate.governance import Point, PointGrant, enforced_policies
 
 if TYPE_CHECKING:
     from lockgate import Lake
 
     Named = Callable[[str], str]
+    Constants = set[str] | set[int]
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +134,32 @@ def test_the_command_writes_a_page_on_a_statement(
     assert main([*base, "--rule", "loose", "SELECT 1"]) == 1
     assert "no rule 'loose'" in capsys.readouterr().err
     assert not page.exists()
+
+
+def test_spark_shows_what_grants_of_rows_open(world: World, people: str) -> None:
+    _, database, table = people.split(".")
+
+    def put(*points: tuple[str | None, str, Constants]) -> None:
+        grants = [
+            PointGrant(Point(database, table, column, {of: frozenset(values)}), ("ann",))
+            for column, of, values in points
+        ]
+        world.put(*enforced_policies(grants, number=900_000, service="lake", catalog="lake"))
+
+    def seen(query: str) -> list[tuple[object, ...]]:
+        rows = world.session("ann").sql(query.format(t=people)).collect()
+        return sorted((tuple(row) for row in rows), key=repr)
+
+    put((None, "dept", {"x"}))
+    rows = [(1, "ann", "111-11-1111", "x", 100), (3, "cal", "333-33-3333", "x", 300)]
+    assert seen("SELECT * FROM {t}") == rows
+    put((None, "dept", {"x"}), ("name", "id", {2, 3}))
+    assert seen("SELECT * FROM {t}") == [*rows, (None, "bob", None, None, None)]
+    assert seen("SELECT name FROM {t} WHERE id = 2 OR salary = 200") == []
+    assert seen("SELECT count(*), max(salary) FROM {t}") == [(3, 300)]
+    put(("name", "id", {2, 4}), ("ssn", "id", {4}))
+    assert seen("SELECT name, ssn FROM {t}") == [("bob", None), ("dan", "444-44-4444")]
+    with pytest.raises(AnalysisException, match=r"column .*\.people\.id"):
+        seen("SELECT name FROM {t} WHERE id = 2")
+    with pytest.raises(AnalysisException, match="denied to user 'bob'"):
+        world.sql(f"SELECT name FROM {people}", "bob")

@@ -1,6 +1,7 @@
 """A governed query is the query over a table that holds permitted rows and masked values alone.
 
-In results and in errors, ANSI on: random queries under random policies, on tables of five kinds.
+In results and in errors, ANSI on: random queries under random policies, on tables of five kinds. So are
+random lookup joins, by call and in SQL.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from governed_doors import DOORS
 from governed_hidden import COLUMNS, ROWS, Hidden, hidden
+from governed_lookups import random_lookup
 from governed_random import Queries, orders
 from governed_world import World
 from py4j.protocol import Py4JJavaError
@@ -186,6 +188,31 @@ def test_a_governed_query_is_the_query_over_what_is_shown(
     assert differences(world, tables[kind], FIRST_SEED + KINDS.index(kind), 2, tables["stored"]) == []
 
 
+def lookup_differences(world: World, table: str, seed: int, count: int, options: dict[str, str]) -> list[str]:
+    random = Random(seed)
+    policy = hidden(random)
+    world.put(*policy.policies(table, "ann"))
+    found = []
+    for _ in range(count):
+        columns = list(COLUMNS) if random.random() < 0.15 else [c for c in COLUMNS if c not in policy.denied]
+        lookup = random_lookup(random, columns)
+        given = lookup.outcome(world.session("ann"), table, options)
+        expected = ("denied", None) if lookup.used & policy.denied else lookup.expected(policy)
+        if given != expected:
+            found.append(
+                f"{table} seed {seed}\n  {policy}\n  {lookup}\n  governed {given}\n  expected {expected}"
+            )
+    return found
+
+
+@pytest.mark.usefixtures("lookups_end")
+@pytest.mark.parametrize("kind", ["append", "key"])
+def test_a_governed_lookup_is_the_lookup_over_what_is_shown(
+    world: World, tables: dict[str, str], options: dict[str, str], kind: str
+) -> None:
+    assert lookup_differences(world, tables[kind], FIRST_SEED + len(kind), 2, options) == []
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -231,4 +258,16 @@ def test_many_governed_queries_are_queries_over_what_is_shown(
     seeds = range(TODAY * 1000 + KINDS.index(kind), TODAY * 1000 + 65, len(KINDS))
     assert [
         each for seed in seeds for each in differences(world, tables[kind], seed, 16, tables["stored"])
+    ] == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("lookups_end")
+@pytest.mark.parametrize("kind", ["append", "key"])
+def test_many_governed_lookups_are_lookups_over_what_is_shown(
+    world: World, tables: dict[str, str], options: dict[str, str], kind: str
+) -> None:
+    seeds = range(TODAY * 1000 + len(kind), TODAY * 1000 + 200, 10)
+    assert [
+        each for seed in seeds for each in lookup_differences(world, tables[kind], seed, 4, options)
     ] == []
