@@ -82,6 +82,9 @@ def door(
         "spark.sql.catalog.folders.folder": str(folder / "folders"),
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
         "spark.pyspark.python": sys.executable,
+        # Making code for a query takes longer than the query.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
     name = request.param
     server = start(CLASSES[name], {**CONFS[name], **policies, **more}, free=True)
@@ -153,7 +156,7 @@ ASK: dict[str, Callable[[Door, str, Sequence[Sequence[str]]], list[Found]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_hole_shows_what_is_hidden(door: tuple[str, Door], kind: str) -> None:
-    """Statements at both servers, DataFrames at one.
+    """Statements at both servers, DataFrames at one. Users take turns: each tries what the other leaves out.
 
     Hive's client splits scripts at each semicolon. Functions of a client of another version of Spark fail.
     """
@@ -163,9 +166,11 @@ def test_no_hole_shows_what_is_hidden(door: tuple[str, Door], kind: str) -> None
 
     def tried(user: str) -> list[str]:
         said = names(table, user, found.files)
-        texts = [(hole, statements(hole, said)) for hole in holes if not hole.frame]
+        turn = USERS.index(user) + list(CLASSES).index(name)
+        own = [hole for hole in holes if (HOLES.index(hole) + turn) % len(USERS) == 0]
+        texts = [(hole, statements(hole, said)) for hole in own if not hole.frame]
         rows = ASK[name](found, user, [each for _, each in texts])
-        frames = [(hole, statements(hole, said)) for hole in holes if hole.frame and not hole.runs_python]
+        frames = [(hole, statements(hole, said)) for hole in own if hole.frame and not hole.runs_python]
         if frames:
             rows += by_connect(found, user, [each for _, each in frames], table)
         both = zip([*texts, *frames], rows, strict=True)
