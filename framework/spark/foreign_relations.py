@@ -17,14 +17,14 @@ def targets_of(relation: Mapping[str, Any]) -> list[Target]:
     """Return what a relation of another catalog, or of none, is called in requests: files, path by path."""
     if relation["kind"] == "table":
         return [Target("table", relation["name"], catalog=relation["catalog"])]
-    names = map(_plain, relation["paths"]) if relation["kind"] == "path" else [relation["name"]]
+    names = map(plain_path, relation["paths"]) if relation["kind"] == "path" else [relation["name"]]
     return [Target("path", name, catalog=SESSION_CATALOG) for name in names]
 
 
 def refusal_of_path(relation: Mapping[str, Any], warehouses: Iterable[str]) -> SqlDecision | None:
     """Return the refusal of files in a warehouse, which are read as the tables that they belong to."""
-    folders = [_plain(each) for each in warehouses]
-    for path in map(_plain, relation["paths"] if relation["kind"] == "path" else ()):
+    folders = [plain_path(each) for each in warehouses]
+    for path in map(plain_path, relation["paths"] if relation["kind"] == "path" else ()):
         for warehouse in folders:
             if _is_within(path, warehouse) or _is_within(warehouse, path):
                 return SqlDecision(apply_for=(f"the table that {path} belongs to, read by its name",))
@@ -35,7 +35,7 @@ def _is_within(inner: str, outer: str) -> bool:
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
-def _plain(address: str) -> str:
+def plain_path(address: str) -> str:
     """Return an address in one spelling; a local path without its scheme and without links."""
     parts = urlsplit(address)
     if parts.scheme in ("", "file"):

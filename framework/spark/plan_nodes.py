@@ -41,7 +41,7 @@ _OPERATORS = _words("""
     TransformWithState TransformWithStateInPySpark Transpose TypedFilter Union UnionLoop Unpivot
     UpdateEventTimeWatermarkColumn View Window WindowGroupLimit WithCTE WithWindowDefinition WriteFiles Zip
     WriteToContinuousDataSource WriteToDataSourceV2 WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1
-    WriteToStream WriteToStreamStatement
+    WriteToStreamStatement
 """)
 
 # Statements that change nothing but their session, and queries within statements, which are analysed by
@@ -94,7 +94,7 @@ ACTIONS: dict[str, Action] = {
         """,
         Action.INSERT: """
             AppendData InsertIntoDataSourceCommand InsertIntoHadoopFsRelationCommand InsertIntoHiveTable
-            InsertOnlyMerge LoadData LoadDataCommand
+            InsertOnlyMerge LoadData LoadDataCommand WriteToStream
         """,
         Action.UPDATE: "MergeIntoTable ReplaceData UpdateTable WriteDelta",
         Action.DELETE: """
@@ -127,6 +127,14 @@ ACTIONS: dict[str, Action] = {
     }.items()
     for name in names.split()
 }
+
+# The start of a stream, and the sinks that keep nothing outside the session or leave rows to the user's code,
+# whose statements are decided about by themselves.
+STREAM = "WriteToStream"
+FREE_SINKS = _words("ConsoleTable ForeachBatchSink ForeachWriterTable MemorySink NoopTable")
+
+# A table or view that is all of a plan, as where Spark's catalog lists columns.
+NAME_ALONE = "NameAlone"
 
 # Statements that create the first table that they name with the columns of the others, which they describe.
 COPYING = _words("CreateTableLike CreateTableLikeCommand")

@@ -28,10 +28,10 @@ from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch
 from lockgate.framework.store.ddl.former_encryption import judged
 from lockgate.framework.store.ddl.named_keys import check_named_keys
 from lockgate.framework.store.ddl.planned_changes import announce_columns, announce_table
-from lockgate.framework.store.ddl.schema_changes import RenameColumn, SchemaChange
+from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.ddl.wrapped_keys import check_wrapped_keys
-from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_rename
+from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming
 from lockgate.framework.store.identifier import Identifier, check_name
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 from lockgate.framework.store.metadata.paths import line_folder, schema_folder, snapshot_folder
@@ -288,8 +288,8 @@ class Catalog:
         announced = False
         while True:
             table = self.load_table(identifier)
-            renames = any(isinstance(change, RenameColumn) for change in changes)
-            grant_rename(table) if renames else grant(table, Action.ALTER)
+            names = any(isinstance(change, RenameColumn | DropColumn) for change in changes)
+            grant_naming(table) if names else grant(table, Action.ALTER)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
             check_changelog_switch(table, changed)
             check_vectors_switch(table, changed)
@@ -332,7 +332,7 @@ class Catalog:
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
         if staged_for(Identifier.parse(identifier)) != Identifier.parse(target):
-            grant_rename(self.load_table(identifier))
+            grant_naming(self.load_table(identifier))
         self._grant(Action.CREATE, target)
         announce_table(self, Identifier.parse(identifier), "renamed")
         rename_table(self, identifier, target)

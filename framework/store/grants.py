@@ -34,10 +34,11 @@ def grant(
     return decision
 
 
-def grant_rename(table: TableHandle) -> None:
+def grant_naming(table: TableHandle) -> None:
     """Require ALTER on a table, and that nothing of it is hidden; AccessDeniedError as `grant`.
 
-    Policies go by names: anyone who renames a table or a column would see it without them.
+    Policies go by names: anyone who renames a table or a column would see it without them, and so would
+    anyone who drops the column of a row filter and adds another of its name.
     """
     grant(table, Action.ALTER)
     who = table.principal or current_principal()

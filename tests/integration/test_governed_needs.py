@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from governed_world import World
 from pyspark.errors import PySparkException
-from ranger_world import allow
+from ranger_world import allow, item
+
+from lockgate.framework.governance.ranger.service_definition import service_definition
 
 if TYPE_CHECKING:
     from lockgate import Lake
@@ -172,3 +175,24 @@ def test_each_right_is_needed_and_all_suffice(world: World) -> None:
 )
 def test_some_rights_are_needed_and_suffice(world: World, need: Need) -> None:
     assert list(wrong(world, need)) == []
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_table_of_files_that_a_query_fills_takes_a_right_on_its_folder(
+    world: World, lake_folder: Path
+) -> None:
+    """Spark writes files of such a table before there is a table."""
+    made, read = (named(text) for text in ("{made}", "{p}.a"))
+    folder = {"path": {"values": [str(lake_folder / "spark-warehouse" / "needs.db" / "made")]}}
+    writes = {"id": 1_000_001, "resources": folder, "policyItems": [item("write", users=["ann"])]}
+    rights = [allow(made, "create", users=["ann"]), allow(read, users=["ann"]), writes]
+    statement = f"CREATE TABLE {made} USING parquet AS SELECT a FROM {read.removesuffix('.a')}"
+    for place, lacks in enumerate(("CREATE on table", "SELECT on table", "INSERT on path")):
+        world.put(*rights[:place], *rights[place + 1 :], serviceDef=service_definition())
+        with pytest.raises(PySparkException, match=f"{lacks} .* is denied to user 'ann'"):
+            world.sql(statement)
+        assert not world.session("root").catalog.tableExists(made)
+    world.put(*rights, serviceDef=service_definition())
+    world.sql(statement)
+    assert world.sql(f"SELECT * FROM {made}", "root") == [(1,), (2,)]
+    world.sql(f"DROP TABLE {made}", "root")

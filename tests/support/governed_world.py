@@ -39,12 +39,13 @@ class World:
             audit=self.records.append,
         )
 
-    def put(self, *policies: dict[str, Any]) -> None:
+    def put(self, *policies: dict[str, Any], **more: Any) -> None:
+        """Put policies in place of those before, `more` as in `service`."""
         self._version += 1
         self._policies = policies
         everything = allow("*.*.*.*", "all", users=["root"])
         root = allow("*.*.*", "all", users=["root"])
-        said = service(everything, root, *policies, policyVersion=self._version)
+        said = service(everything, root, *policies, policyVersion=self._version, **more)
         self._path.write_text(json.dumps(said))
         os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Principal, Target
 from lockgate.framework.plugins import authorize, plugins
-from lockgate.framework.spark.foreign_relations import SESSION_CATALOG, refusal_of_path, targets_of
+from lockgate.framework.spark.foreign_relations import (
+    SESSION_CATALOG,
+    plain_path,
+    refusal_of_path,
+    targets_of,
+)
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.governance import NodeJson, StatementTarget
 from lockgate.framework.spark.plan_nodes import (
@@ -17,9 +22,12 @@ from lockgate.framework.spark.plan_nodes import (
     COPYING,
     FILE_SOURCES,
     FREE,
+    FREE_SINKS,
+    NAME_ALONE,
     RELATIONS,
     SETTINGS,
     SHOWING,
+    STREAM,
     is_fenced,
 )
 from lockgate.framework.store.grants import hidden_from
@@ -75,16 +83,29 @@ def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
     if name in SETTINGS:
         yield from _refused_setting(context, node)
         return
+    if name == NAME_ALONE:
+        yield from _unnamed(context, node)
+        return
     for action, target in _needed(node):
-        try:
-            authorize(action, target)
-        except AccessDeniedError as error:
-            yield error
+        yield from _denied(action, target)
     if ACTIONS.get(name) is Action.SELECT or name in COPYING:
         yield from _unseen(context, node)
     if name in SHOWING or ACTIONS.get(name) in _CHANGES:
         yield from _hidden(context, node)
+    yield from _of_warehouse(context, node)
     yield from _unreadable(context, node)
+
+
+def _of_warehouse(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield the refusal of files in a warehouse that a statement writes: its tables are written by name."""
+    paths = [named["name"] for named in node["targets"] if named["kind"] == "path"]
+    inner = refusal_of_path({"kind": "path", "paths": paths}, context.dispatcher.catalogs.warehouses())
+    if inner is not None:
+        yield AccessDeniedError(
+            f"user {context.principal.user!r} may not write files of a warehouse; apply for: "
+            f"{'; '.join(inner.apply_for)}",
+            inner.apply_for,
+        )
 
 
 def _hidden(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
@@ -105,7 +126,8 @@ def _hidden(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
 
 def _unreadable(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
     """Yield refusals of files and sources to which a statement binds a name: under that name, anyone who may
-    read it reads them, so it takes the rights to read and to write them.
+    read it reads them, so it takes the rights to read and to write them. A stream reads and writes its
+    checkpoint, where other streams may have kept values.
     """
     warehouses = context.dispatcher.catalogs.warehouses()
     relation = {"kind": "path", "paths": node["locations"]}
@@ -123,10 +145,31 @@ def _unreadable(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]
         targets.append(Target("path", source, catalog=SESSION_CATALOG))
     for target in targets:
         for action in (Action.SELECT, Action.INSERT):
-            try:
-                authorize(action, target)
-            except AccessDeniedError as error:
-                yield error
+            yield from _denied(action, target)
+
+
+def _unnamed(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield refusals of tables and views that Spark's catalog describes, and of which nothing may be read."""
+    yield from _unseen(context, node)
+    for named in node["targets"]:
+        if named["ours"]:
+            continue
+        target, columns = _target(named), named["columns"]
+        if columns is None:  # a view
+            yield from _denied(Action.SELECT, target)
+            continue
+        types = {column["name"]: column["type"] for column in columns}
+        request = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+        apply_for = plugins().authorize_sql(request, types, records=False).apply_for
+        if apply_for:
+            yield _refused(context, target, apply_for)
+
+
+def _denied(action: Action, target: Target) -> Iterator[AccessDeniedError]:
+    try:
+        authorize(action, target)
+    except AccessDeniedError as error:
+        yield error
 
 
 def _unseen(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
@@ -136,11 +179,14 @@ def _unseen(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
             table = context.about(named["table"]).table()
             apply_for = whole_refusal(context.principal, table)
             if apply_for:
-                yield AccessDeniedError(
-                    f"SELECT on table {table.identifier} is denied to user {context.principal.user!r}; "
-                    f"apply for: {'; '.join(apply_for)}",
-                    apply_for,
-                )
+                yield _refused(context, f"table {table.identifier}", apply_for)
+
+
+def _refused(context: Context, what: object, apply_for: tuple[str, ...]) -> AccessDeniedError:
+    return AccessDeniedError(
+        f"SELECT on {what} is denied to user {context.principal.user!r}; apply for: {'; '.join(apply_for)}",
+        apply_for,
+    )
 
 
 def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
@@ -157,7 +203,8 @@ def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
 def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:
     action = ACTIONS.get(node["node"])
     for needed, named in actions_of(node):
-        if not named["ours"]:  # the store is asked about its own
+        # The store is asked about its own.
+        if not named["ours"] and not (node["node"] == STREAM and named["name"] in FREE_SINKS):
             yield needed, _target(named)
     if action is None or not node["targets"]:
         yield action or Action.CALL, Target("statement", node["node"], catalog=SESSION_CATALOG)
@@ -173,7 +220,9 @@ def actions_of(node: NodeJson) -> Iterator[tuple[Action, StatementTarget]]:
 
 
 def _target(named: StatementTarget) -> Target:
-    return Target(_KINDS[named["kind"]], named["name"], catalog=named["catalog"] or SESSION_CATALOG)
+    kind = _KINDS[named["kind"]]
+    name = plain_path(named["name"]) if kind == "path" else named["name"]
+    return Target(kind, name, catalog=named["catalog"] or SESSION_CATALOG)
 
 
 def _refused_setting(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:

@@ -3,7 +3,6 @@ package io.lockgate.spark;
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
 import io.lockgate.spark.governance.PushLeakproof;
-import io.lockgate.spark.governance.RefusedRelations;
 import io.lockgate.spark.joins.LookupJoins;
 import io.lockgate.spark.joins.MarkLookups;
 import io.lockgate.spark.joins.StrayLookups;
@@ -53,7 +52,6 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     // table's.
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
-    extensions.injectCheckRule(session -> new RefusedRelations((SparkSession) session));
     extensions.injectCheckRule(session -> StrayLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);

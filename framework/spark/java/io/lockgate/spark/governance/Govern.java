@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.analysis.ResolvedPersistentView;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -38,10 +40,12 @@ public final class Govern extends Rule<LogicalPlan> {
   private static final Set<String> FREE_SETTINGS = ConcurrentHashMap.newKeySet();
 
   private final SparkSession session;
+  private final RefusedRelations refused;
 
   /** For one session. */
   public Govern(SparkSession session) {
     this.session = session;
+    this.refused = new RefusedRelations(session);
   }
 
   @Override
@@ -57,17 +61,15 @@ public final class Govern extends Rule<LogicalPlan> {
     SealedBarrier.sealing(session);
     String user = Users.current();
     Question question = new Question(session, user, changedSettings());
+    question.noteNamed(plan);
     new PlanWalk(question::note).over(plan);
-    if (question.isEmpty()) {
-      return plan;
+    LogicalPlan seen = plan;
+    if (!question.isEmpty()) {
+      Map<LogicalPlan, JsonNode> decided = FileSinks.refusedBy(plan, () -> question.ask(plan));
+      Guard guard = new Guard(session, user);
+      seen = new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
     }
-    Map<LogicalPlan, JsonNode> decided = question.ask(plan);
-    Guard guard = new Guard(session, user);
-    LogicalPlan seen =
-        new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
-    if (!seen.resolved()) {
-      RefusedRelations.check(seen); // or else Spark's error would name their columns
-    }
+    refused.check(seen);
     return seen;
   }
 
@@ -120,6 +122,16 @@ public final class Govern extends Rule<LogicalPlan> {
         nodes.add(call);
       }
       return found != null || Barrier.of(plan) != null ? plan : null;
+    }
+
+    /**
+     * Notes a name that is all of a plan, as that of Spark's catalog when it describes a table: no
+     * statement above it asks for a right.
+     */
+    void noteNamed(LogicalPlan plan) {
+      if (plan instanceof ResolvedTable || plan instanceof ResolvedPersistentView) {
+        nodes.add(statements.describeNamed(plan));
+      }
     }
 
     boolean isEmpty() {

@@ -27,6 +27,7 @@ import org.apache.spark.sql.catalyst.expressions.CallMethodViaReflection;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.TableSpec;
+import org.apache.spark.sql.catalyst.streaming.WriteToStream;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -124,7 +125,34 @@ final class Statements {
         locationsOf(found, locations, plan, simpleName(plan).startsWith("Create"));
       }
     }
+    if (plan instanceof WriteToStream stream) {
+      sink(targets, stream);
+      if (!stream.deleteCheckpointOnStop()) { // others are new and temporary
+        locations.add(stream.resolvedCheckpointLocation());
+      }
+    }
     return found;
+  }
+
+  /** Describes a name of a table or view that no statement is about. */
+  ObjectNode describeNamed(LogicalPlan plan) {
+    ObjectNode found = Bridge.object().put("node", "NameAlone").putNull("setting");
+    add(found.putArray("targets"), plan);
+    found.putNull("source").putArray("locations");
+    return found;
+  }
+
+  /** Adds the table, the files, or the kind of sink that a stream writes to. */
+  private void sink(ArrayNode targets, WriteToStream stream) {
+    if (stream.catalogTable().isDefined()) {
+      add(targets, stream.catalogTable().get());
+    } else if (stream.catalogAndIdent().isDefined()) {
+      named(targets, stream.catalogAndIdent().get()._1(), stream.catalogAndIdent().get()._2());
+    } else {
+      String folder = FileSinks.folder(stream);
+      String kind = stream.sink().getClass().getSimpleName().replace("$", "");
+      add(targets, "path", null, folder == null ? kind : folder, false);
+    }
   }
 
   /** Describes a function that calls any method of Java; null for a node without one. */
