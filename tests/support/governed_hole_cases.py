@@ -65,6 +65,14 @@ QUERIES = [
     Hole("SELECT e FROM {t} LATERAL VIEW explode(array(n)) l AS e", [7, 9], [0, 8]),
     Hole("SELECT id FROM {t} TABLESAMPLE (100 PERCENT)", *IDS),
     Hole("FROM {t} |> WHERE n > 7 |> SELECT id", [3], [4]),
+    Hole(
+        "WITH RECURSIVE r AS (SELECT id, n FROM {t} UNION ALL SELECT r.id + 100, p.n FROM r JOIN {t} p"
+        " ON p.id = r.id) SELECT id, n FROM r",
+        [(1, 7), (3, 9), (101, 7), (103, 9)],
+        [(2, 0), (4, 8), (102, 0), (104, 8)],
+    ),
+    _same("SELECT id FROM {t} WHERE name COLLATE UTF8_LCASE LIKE 'ZQ%'", []),
+    Hole("SELECT id, id + 1 AS more, more + n AS most FROM {t} WHERE n > 7", [(3, 4, 13)], [(4, 5, 13)]),
     Hole("EXECUTE IMMEDIATE 'SELECT id FROM {t}'", *IDS),
     Hole("BEGIN SELECT id FROM {t}; END", *IDS),
     Hole("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM {t} ;; SELECT id FROM v", *IDS),
@@ -113,6 +121,20 @@ REFUSED = [
         "SELECT e FROM {t} LATERAL VIEW explode(array(pay)) l AS e",
         "FROM {t} |> WHERE pay > 1 |> SELECT id",
         "EXECUTE IMMEDIATE 'SELECT max(pay) FROM {t}'",
+        "EXECUTE IMMEDIATE 'SELECT count(*) FROM {t} WHERE pay > ?' USING 5",
+        "WITH RECURSIVE r AS (SELECT id, pay FROM {t} UNION ALL SELECT id + 9, pay FROM r WHERE id < 9)"
+        " SELECT max(pay) FROM r",
+        "SELECT /*+ REPARTITION(pay) */ id FROM {t}",
+        "SELECT transform(array(pay), x -> x) FROM {t}",
+        "SELECT count(*) FILTER (WHERE pay > 770200) FROM {t}",
+        "BEGIN DECLARE s INT; FOR r AS SELECT pay FROM {t} DO SET s = r.pay; END FOR; SELECT s; END",
+        "BEGIN IF (SELECT max(pay) FROM {t}) > 5 THEN SELECT 'much'; END IF; END",
+        "DROP TABLE IF EXISTS {mine} ;; CREATE TABLE {mine} (id BIGINT, n INT) ;;"
+        " UPDATE {mine} SET n = (SELECT max(pay) FROM {t})",
+        "DROP TABLE IF EXISTS {mine} ;; CREATE TABLE {mine} (id BIGINT, n INT) ;;"
+        " DELETE FROM {mine} WHERE n IN (SELECT pay FROM {t})",
+        "DROP TABLE IF EXISTS {mine} ;; CREATE TABLE {mine} (id BIGINT, n INT) ;;"
+        " MERGE INTO {mine} m USING {t} s ON m.id = s.id WHEN MATCHED AND s.pay > 5 THEN DELETE",
         "BEGIN SELECT max(pay) FROM {t}; END",
         "WITH c AS (SELECT * FROM {t}) SELECT max(pay) FROM c",
         "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM {t} ;; SELECT max(pay) FROM v",
@@ -173,6 +195,14 @@ OF_LOCKGATE = [
     ),
 ]  # fmt: skip
 
+TRAVELS = [
+    _same(
+        "SELECT id FROM lake.holes.append TIMESTAMP AS OF (SELECT CAST(max(pay) AS TIMESTAMP) FROM {t})",
+        DENIED,
+        kinds=("append", "key", "files"),
+    )
+]
+
 # Of the session, whatever the table.
 SETTINGS = [
     _same(text, "may not change", kinds=ONE_KIND)
@@ -217,7 +247,13 @@ FRAMES = [
         ["xx-2222", "xx-4444"],
         frame=True,
     ),
+    Hole("t.select('id', 'n').transpose().select('key')", ["n"], ["n"], frame=True),
+    Hole("t.groupBy('dept').pivot('n').count().select('dept')", ["ann"], ["bob"], frame=True),
     _same("[t.isEmpty()]", [False], frame=True),
+    _same("t.select('id', 'pay').transpose()", DENIED, frame=True),
+    _same("t.groupBy('dept').pivot('pay').count()", DENIED, frame=True),
+    _same("t.freqItems(['pay'])", DENIED, frame=True),
+    _same("t.localCheckpoint().select('id')", DENIED, frame=True),
     _same("t", DENIED, frame=True),
     _same("[t.first()]", DENIED, frame=True),
     _same("t.toArrow()", DENIED, frame=True),
@@ -237,4 +273,4 @@ FRAMES = [
     _same("spark.read.format('binaryFile').load('{files}')", DENIED, frame=True),
 ]
 
-HOLES = [*QUERIES, *REFUSED, *OF_LOCKGATE, *SETTINGS, *FRAMES]
+HOLES = [*QUERIES, *REFUSED, *OF_LOCKGATE, *TRAVELS, *SETTINGS, *FRAMES]
