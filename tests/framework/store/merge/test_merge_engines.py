@@ -6,6 +6,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from effort import examples
@@ -16,6 +17,7 @@ from merge_histories import COLUMNS, PLANS, expected, history
 from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.framework.store.merge.merge import merge_plan, merge_tables
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
+from lockgate.framework.store.merge.merge_values import VALUES
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import INT, STRING, DataField, from_spark_type, to_arrow
 
@@ -188,7 +190,18 @@ def test_options_that_cannot_be(options: dict[str, str], message: str) -> None:
         merge_plan(schema(**{"merge-engine": "aggregation", **options}))
 
 
-@pytest.mark.parametrize("function", ["rbm32", "rbm64", "hll_sketch", "theta_sketch"])
+@pytest.mark.parametrize("function", ["rbm64", "hll_sketch", "theta_sketch"])
 def test_sketches_are_refused_by_name(function: str) -> None:
-    with pytest.raises(UnsupportedError, match=function):
+    with pytest.raises(UnsupportedError, match=f"{function}' is not supported: its values are"):
         merge_plan(schema(**{"merge-engine": "aggregation", "fields.b.aggregate-function": function}))
+
+
+def test_a_value_that_is_no_bitmap_is_an_error() -> None:
+    column = pa.chunked_array([pa.array([b"\x3a\x30\0\0\0\0\0\0", b"hostile", b""], pa.binary())])
+    bitmaps = VALUES["rbm32"](ColumnMerge("u", "rbm32"), column, 1)
+    bitmaps.replace(np.array([0]), np.array([0]))
+    for row in (1, 2):
+        with pytest.raises(InputError, match=r"column 'u': a value of . bytes is not a Roaring bitmap"):
+            bitmaps.add(np.array([0]), np.array([row]))
+    with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
+        merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": "rbm32"}))
