@@ -15,7 +15,8 @@ import scala.runtime.AbstractFunction1;
  * Rows of a governed relation whose policy may fail. Spark's message would quote the policy and a
  * value of a row that may be hidden, so only the kind of failure is shown.
  */
-public final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
+public final class HiddenFailures
+    extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
     implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final String OF_FILES = "FAILED_READ_FILE";
