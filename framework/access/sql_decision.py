@@ -85,7 +85,11 @@ def as_sql(decision: Decision, types: Mapping[str, str]) -> SqlDecision:
 
     A mask that SQL has no expression for denies its column.
     """
-    masks = {column: mask_sql(mask, column, types[column]) for column, mask in decision.masks.items()}
+    masks = {  # a plugin may mask columns that it was not asked for
+        column: mask_sql(mask, column, types[column])
+        for column, mask in decision.masks.items()
+        if column in types
+    }
     return SqlDecision(
         row_filter=None if isinstance(decision.row_filter, AlwaysTrue) else to_sql(decision.row_filter),
         masks={column: text for column, text in masks.items() if text is not None},
