@@ -10,17 +10,17 @@ from lockgate.framework.access.mask import Mask
 from lockgate.pushdown.sql import sql_name
 
 NULL = "NULL"
-# In this order no replacement is replaced again. Separators stay, as in Apache ORC.
+# In this order no replacement is replaced again. As in Apache ORC, separators stay and quotes count as other.
 _CLASSES = (
     (r"[\p{Lt}\p{Lm}\p{Lo}]", "\u00aa"),
     (r"\p{Lu}", "X"),
     (r"\p{Ll}", "x"),
     (r"\p{Nd}", "9"),
     (r"[\p{Nl}\p{No}]", "\u00b2"),
-    (r"\p{P}", "."),
+    (r"[\p{Pc}\p{Pd}\p{Ps}\p{Pe}\p{Po}]", "."),
     (r"\p{S}", "\\$"),
     (r"\p{M}", "\u0903"),
-    (r"\p{C}", "\u06dd"),
+    (r"[\p{C}\p{Pi}\p{Pf}]", "\u06dd"),
 )
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 

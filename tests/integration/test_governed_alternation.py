@@ -32,7 +32,7 @@ QUERIES = (
     "SELECT {c}, count(*) FROM {t} GROUP BY {c}",
     "SELECT id FROM {t} WHERE id > 3 UNION ALL SELECT id FROM {t}",
     "SELECT id, (SELECT count({c}) FROM {t}) FROM {t}",
-    "SELECT id, lag({c}) OVER (ORDER BY id, g) FROM {t}",
+    "SELECT id, lag({c}) OVER (ORDER BY id, {c}) FROM {t}",
 )
 
 
