@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The figures of the index database: its size, what it adds to writes, what it leaves out, its plans, and
-the cache of ranges of data files.
+hunts in Spark next to Spark without it and DuckDB.
 
 Each is one JSON line on standard output. Plans are of a table of 100,000 files of which only metadata is
 there. Times of plans are those of the processor, since other work on the machine must not count.
@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from harness import describe_machine, emit, interleaved, note, ratio
-from index import planning, ranges
+from index import planning, queries, ranges
 from index.events import SCHEMA, Events
 
 from lockgate.framework.index.database.maintenance import MergeIndex
@@ -38,13 +38,16 @@ def main() -> int:
     parser.add_argument("--rows-a-file", type=int, default=250_000, help="rows of a file (default 250000)")
     parser.add_argument("--files", type=int, default=100_000, help="files of plans (default 100000)")
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--no-spark", action="store_true", help="leave out queries in Spark and DuckDB")
     arguments = parser.parse_args()
     describe_machine()
     folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-index-"))
     try:
-        table = _events(folder / "lake", arguments.rows, arguments.rows_a_file, arguments.repetitions)
+        table, rare = _events(folder / "lake", arguments.rows, arguments.rows_a_file, arguments.repetitions)
         files = sorted(Path(table.location).rglob("data-*.orc"))
         ranges.measure(files, folder / "ranges", arguments.repetitions)
+        if not arguments.no_spark:
+            queries.measure(folder, table, rare, arguments.repetitions)
         wide = planning.make_table(folder / "wide", arguments.files)
         planning.measure(wide, arguments.files, arguments.repetitions)
     finally:
@@ -52,7 +55,7 @@ def main() -> int:
     return 0
 
 
-def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> Table:
+def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> tuple[Table, list[str]]:
     catalog, events = Catalog(folder), Events()
     catalog.create_namespace("b")
     first = next(events.files(rows_a_file, rows_a_file))
@@ -75,7 +78,7 @@ def _events(folder: Path, rows: int, rows_a_file: int, repetitions: int) -> Tabl
     _pruned(table, "like_absent_files_opened", col("command").contains("no such tool"), 0)
     _pruned(table, "like_program_files_opened", col("command").contains("\\agent"), None)
     _pruned(table, "values_rare_files_opened", col("md5") == rare[0], 1)
-    return table
+    return table, rare
 
 
 def _rare(rows: pa.Table, usual: pa.Array) -> list[str]:

@@ -79,10 +79,11 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 @hookimpl
 def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     """Offer the kinds of the index database."""
+    from lockgate.framework.index.database.blooms import BLOOM, Blooms
     from lockgate.framework.index.database.kinds import NGRAMS, VALUES, Ngrams, Values
     from lockgate.framework.index.database.words import WORDS, Words
 
-    return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words()}
+    return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words(), BLOOM: Blooms()}
 
 
 @hookimpl

@@ -10,6 +10,12 @@ AUTO_SHARE = Option(
     0.5,
     "share of distinct values in a file up to which `auto` indexes a column",
 )
+BLOOM_SHARE = Option(
+    "index.bloom.max-distinct-share",
+    parse_share,
+    0.001,
+    "the same for the kind `bloom`, whose filters have room for about 400 values a block",
+)
 BLOCK_ROWS = Option(
     "index.block-rows", at_least(1), 250_000, "rows of a file that form one block of the index database"
 )

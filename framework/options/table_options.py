@@ -170,8 +170,8 @@ SOURCE_SPLIT_OPEN_FILE_COST = Option(
 SOURCE_SPLIT_DRIVER_MAX_SIZE = Option(
     "source.split.driver-max-size",
     parse_size,
-    4 * 2**20,
-    "bytes up to which the driver reads the files of a lookup by key itself; 0: never",
+    16 * 2**20,
+    "bytes of files, or of stripes that indexes leave, up to which the driver reads them itself; 0: never",
 )
 METADATA_STATS_MODE = Option(
     "metadata.stats-mode",

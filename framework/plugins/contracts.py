@@ -305,10 +305,21 @@ class IndexParticipant(CommitParticipant, Protocol):
 
 @dataclass(frozen=True)
 class AskedKeys:
-    """The keys that a comparison asks for: a block needs one of them, or with `every` all of them."""
+    """The keys that a comparison asks for, ascending: a block needs one of them, or with `every` all of them.
+
+    A block with what one of `others` asks for will do as well.
+    """
 
     keys: npt.NDArray[np.uint64]
     every: bool = False
+    others: tuple[AskedKeys, ...] = ()
+
+    def are_in(self, found: npt.NDArray[np.uint64]) -> bool:
+        """Say whether a block with some keys may have what is asked for."""
+        present = set(found.tolist())
+        there = [key in present for key in self.keys.tolist()]
+        enough = bool(there) and all(there) if self.every else any(there)
+        return enough or any(each.are_in(found) for each in self.others)
 
 
 @runtime_checkable
@@ -316,7 +327,8 @@ class IndexKind(Protocol):
     """A kind of index in segments: the keys of values, and the keys of a comparison.
 
     A key is a number below 2**40. If a value that is not null meets a comparison, its keys must include those
-    that the comparison asks for.
+    that the comparison asks for. A kind with several keys a value may say how many by an attribute
+    `keys_a_value`, by which `auto` counts values.
     """
 
     def accepts(self, data_type: DataType) -> bool:

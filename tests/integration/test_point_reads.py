@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from point_reads import OFF, SIZE, ask, left_to_tasks, on_driver, plan, rows
+from point_reads import OFF, SIZE, ask, collected, left_to_tasks, on_driver, plan, rows
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
@@ -119,18 +119,62 @@ def test_the_ways_to_take_rows(spark: SparkSession, numbers: str) -> None:
     cached.unpersist()
 
 
-def test_aggregates_and_unions(spark: SparkSession, numbers: str) -> None:
+def test_unions_and_subqueries(spark: SparkSession, numbers: str) -> None:
     for query in (
-        "SELECT count(*), max(s), sum(n) FROM {0} {1} WHERE id = 17",
-        "SELECT n, count(*) FROM {0} {1} WHERE id IN (15, 17, 25) GROUP BY n",
         "SELECT s FROM {0} {1} WHERE id = 3 UNION ALL SELECT s FROM {0} {1} WHERE id = 44",
-        "SELECT DISTINCT n FROM {0} {1} WHERE id IN (15, 17, 25)",
         "SELECT (SELECT s FROM {0} {1} WHERE id = 9), id FROM {0} {1} WHERE id = 17",
-        "SELECT count(*) FROM {0} {1} WHERE id = 1000",
     ):
         frame = spark.sql(query.format(numbers, ""))
         assert on_driver(frame), query
         assert rows(frame) == rows(spark.sql(query.format(numbers, OFF))), query
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*), max(s), sum(n) FROM {0} {1} WHERE id = 17",
+        "SELECT count(*), count(s), min(s), sum(n), avg(n), max(id) FROM {0} {1} WHERE id = 1000",
+        "SELECT count(*) + 1 AS c, 'x' || max(s) FROM {0} {1} WHERE id IN (15, 17, 25)",
+        "SELECT n, count(*), sum(id) FROM {0} {1} WHERE id IN (15, 17, 25) GROUP BY n",
+        "SELECT n + 1, sum(CAST(id AS DECIMAL(10, 2))) FROM {0} {1} WHERE id IN (5, 7) GROUP BY n + 1",
+        "SELECT count(*) FILTER (WHERE n = 5), sum(n) FILTER (WHERE n = 99) FROM {0} {1} WHERE id IN (5, 7)",
+        "SELECT at.y, count(at.x) FROM {0} {1} WHERE id IN (5, 7) GROUP BY at.y",
+        "SELECT DISTINCT n FROM {0} {1} WHERE id IN (15, 17, 25)",
+        "SELECT n FROM {0} {1} WHERE id = 1000 GROUP BY n",
+        "SELECT count(*), max(s) FROM {0} {1} WHERE s LIKE '%7'",
+    ],
+)
+def test_aggregates_of_few_rows_start_no_job(spark: SparkSession, numbers: str, query: str) -> None:
+    frame = spark.sql(query.format(numbers, ""))
+    assert on_driver(frame)
+    found, jobs = collected(spark, frame)
+    assert jobs == 0
+    tasks = spark.sql(query.format(numbers, OFF))
+    assert found == rows(tasks)
+    assert frame.schema == tasks.schema
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(DISTINCT n) FROM {0} {1} WHERE id IN (15, 17, 25)",
+        "SELECT collect_set(n) FROM {0} {1} WHERE id = 17",
+        "SELECT n * 1e0 AS d, count(*) FROM {0} {1} WHERE id IN (15, 25) GROUP BY n * 1e0",
+        "SELECT n, id, count(*) FROM {0} {1} WHERE id IN (15, 25) GROUP BY ROLLUP (n, id)",
+    ],
+)
+def test_other_aggregates_are_computed_by_spark(spark: SparkSession, numbers: str, query: str) -> None:
+    assert rows(spark.sql(query.format(numbers, ""))) == rows(spark.sql(query.format(numbers, OFF)))
+
+
+def test_an_overflow_has_the_message_of_a_task(spark: SparkSession, numbers: str) -> None:
+    query = "SELECT sum(id + 9223372036854775000) FROM {0} {1} WHERE id IN (5, 7)"
+    messages = []
+    for where in ("", OFF):
+        with pytest.raises(PySparkException) as raised:
+            spark.sql(query.format(numbers, where)).collect()
+        messages.append(raised.value.getCondition())
+    assert messages == ["ARITHMETIC_OVERFLOW"] * 2
 
 
 @pytest.mark.parametrize("threshold", ["-1", "10mb"])

@@ -10,10 +10,14 @@ import numpy as np
 
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.access import Action
-from lockgate.framework.index.database.collector import SegmentCollector, part_name
+from lockgate.framework.index.database.collector import (
+    SegmentCollector,
+    keys_a_value,
+    most_distinct,
+    part_name,
+)
 from lockgate.framework.index.database.maintenance import collected
 from lockgate.framework.index.database.participant import named_segment
-from lockgate.framework.options import index_options
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.grants import grant
@@ -74,8 +78,7 @@ class IndexAdvice(Procedure):
         read = sum(entry.file.file_size for entry in sample)
         scale = sum(entry.file.file_size for entry in live) / read
         there = {part_name(each) for each in indexed_fields(table.schema)}
-        most = table.options.get_option(index_options.AUTO_SHARE)
-        found = [_Estimate.of(each, segment, read, most) for each in candidates]
+        found = [_Estimate.of(each, segment, read, most_distinct(table, each.kind)) for each in candidates]
         found.sort(key=lambda each: (not each.is_advised, each.size))
         return [each.row(is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
 
@@ -124,18 +127,18 @@ class _Estimate:
     reason: str
 
     @classmethod
-    def of(cls, indexed: IndexedField, segment: Segment, read: int, most_distinct: float) -> _Estimate:
+    def of(cls, indexed: IndexedField, segment: Segment, read: int, most_keys: float) -> _Estimate:
         part = segment.parts[part_name(indexed)]
         content, places = part.content(), segment.files.places
         keys = len(np.unique(content.keys))
-        distinct = len(content.keys) / max(1, int(segment.files.rows.sum()))
+        a_row = len(content.keys) / max(1, int(segment.files.rows.sum()))
         pruned = 1 - len(content.keys) / (keys * places) if keys else 0.0
         reason = _PAYS
-        if distinct > most_distinct:
+        if a_row > most_keys:
             reason = _TOO_DISTINCT
         elif not keys or (places >= LEAST_PLACES and pruned < 1 - MOST_DENSITY):
             reason = _EVERYWHERE
-        return cls(indexed, part.size, read, distinct, pruned, reason)
+        return cls(indexed, part.size, read, a_row / keys_a_value(indexed.kind), pruned, reason)
 
     @property
     def is_advised(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.handle import TableHandle
@@ -36,7 +37,7 @@ class SegmentCollector:
     def __init__(self, table: TableHandle, indexed: Sequence[IndexedField] | None = None) -> None:
         self.indexed = indexed_fields(table.schema) if indexed is None else list(indexed)
         self._block_rows = table.options.get_option(index_options.BLOCK_ROWS)
-        self._most_distinct = table.options.get_option(index_options.AUTO_SHARE)
+        self._most_distinct = {each.kind: most_distinct(table, each.kind) for each in self.indexed}
 
     @property
     def columns(self) -> Sequence[str]:
@@ -48,13 +49,26 @@ class SegmentCollector:
         return SegmentCollection(self.indexed, self._block_rows, self._most_distinct)
 
 
+def most_distinct(table: TableHandle, kind: str) -> float:
+    """Return the most keys for each row with which `auto` indexes a column by a kind."""
+    option = index_options.BLOOM_SHARE if kind == BLOOM else index_options.AUTO_SHARE
+    return float(table.options.get_option(option)) * keys_a_value(kind)
+
+
+def keys_a_value(kind: str) -> int:
+    """Return how many keys a kind has for each value."""
+    return int(getattr(plugins().index_kinds()[kind], "keys_a_value", 1))
+
+
 class SegmentCollection:
     """The keys of one file, each once for each block of rows.
 
-    A column that is not named is left out if it has more keys than `most_distinct` for each row.
+    A column that is not named is left out if it has more keys than its kind's `most_distinct` for each row.
     """
 
-    def __init__(self, indexed: Sequence[IndexedField], block_rows: int, most_distinct: float) -> None:
+    def __init__(
+        self, indexed: Sequence[IndexedField], block_rows: int, most_distinct: Mapping[str, float]
+    ) -> None:
         kinds = plugins().index_kinds()
         self._columns = [_Column(each, kinds[each.kind]) for each in indexed]
         self._block_rows = block_rows
@@ -76,11 +90,11 @@ class SegmentCollection:
         """Return the segment."""
         files = Files(("",), np.array([self._rows]), np.array([self._block_rows]))
         contents = {column.name: column.content() for column in self._columns}
-        kept = {name: part for name, part in contents.items() if self._pays(part)}
+        kept = {name: part for name, part in contents.items() if self._pays(name.kind, part)}
         return write_segment(files, kept)
 
-    def _pays(self, part: PartContent) -> bool:
-        return not part.chosen or len(part.keys) <= self._most_distinct * self._rows
+    def _pays(self, kind: str, part: PartContent) -> bool:
+        return not part.chosen or len(part.keys) <= self._most_distinct[kind] * self._rows
 
 
 class _Column:

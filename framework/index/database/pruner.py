@@ -161,7 +161,10 @@ class _Answers:
         if not valid:
             return BitMap()  # null literals only: the comparison is never true
         asked = self._keys_of(comparison, name)
-        return part.values if asked is None else part.places(asked.keys, every=asked.every)
+        if asked is None:
+            return part.values
+        found = [part.places(each.keys, every=each.every) for each in (asked, *asked.others)]
+        return BitMap.union(*found)
 
     def _keys_of(self, comparison: Comparison, name: PartName) -> AskedKeys | None:
         # `_normalized` holds the comparison, so no other one has its id.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson, VectorSpan
 from lockgate.framework.store.schema.nested_fields import fields_inside
@@ -13,8 +14,13 @@ from lockgate.framework.types import to_spark_type, value_to_json
 if TYPE_CHECKING:
     from lockgate.framework.store.manifests.manifest import VectorLocation
     from lockgate.framework.store.pruning.split import Split
+    from lockgate.framework.store.scan.matching_rows import StripeRange
+    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
+
+# Too many small files to open one after the other, or too many rows for the driver to compare.
+_MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 
@@ -33,9 +39,17 @@ def fields_of(schema: TableSchema) -> list[FileField]:
 
 
 def split_message(
-    context: Context, table: Table, schema: TableSchema, split: Split, kind: int | None = None
+    context: Context,
+    table: Table,
+    schema: TableSchema,
+    split: Split,
+    kind: int | None = None,
+    stripes: Mapping[str, Sequence[StripeRange]] | None = None,
 ) -> SplitJson:
-    """Return the message on one split of a plan; `kind` is that of all its rows."""
+    """Return the message on one split of a plan.
+
+    `kind` is that of all its rows; `stripes` are those to be read of some files, by path.
+    """
     types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
@@ -53,10 +67,30 @@ def split_message(
                 "first_row_id": file.first_row_id,
                 "sequence": file.max_sequence_number,
                 "vector": None if vector is None else _vector(context, table, vector),
+                "ranges": _ranges((stripes or {}).get(path)),
             }
             for file, path, vector in zip(split.files, split.paths, split.vectors, strict=True)
         ],
     }
+
+
+def _ranges(stripes: Sequence[StripeRange] | None) -> list[list[int]] | None:
+    return None if stripes is None else [[each.start, each.length] for each in stripes]
+
+
+def fits_on_driver(
+    planned: ScanPlan, stripes: Mapping[str, Sequence[StripeRange]], max_size: int | None
+) -> bool:
+    """Tell whether so little is left to read that the driver need not leave it to a task."""
+    most = SOURCE_SPLIT_DRIVER_MAX_SIZE.default if max_size is None else max_size
+    files = rows = size = 0
+    for split in planned.splits:
+        for path, file in zip(split.paths, split.files, strict=True):
+            own = stripes.get(path)
+            files += 1
+            rows += file.row_count if own is None else sum(each.rows for each in own)
+            size += file.file_size if own is None else sum(each.length for each in own)
+    return 0 < most >= size and files <= _MOST_FILES_ON_DRIVER and rows <= _MOST_ROWS_ON_DRIVER
 
 
 def _vector(context: Context, table: Table, vector: VectorLocation) -> VectorJson:

@@ -13,7 +13,7 @@ from lockgate.framework.access import ALLOWED, Decision, Visibility, answering_s
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context, batch_properties
-from lockgate.framework.spark.operations.data_files import fields_of, split_message
+from lockgate.framework.spark.operations.data_files import fields_of, fits_on_driver, split_message
 from lockgate.framework.spark.operations.governance import check_grant, readable_columns, rights_of_scan
 from lockgate.framework.spark.operations.messages.scans import (
     BucketingJson,
@@ -46,6 +46,7 @@ from lockgate.pushdown import (
 
 if TYPE_CHECKING:
     from lockgate.framework.store.merge.merge_plan import MergePlanJson
+    from lockgate.framework.store.scan.matching_rows import StripeRange
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
     from lockgate.framework.store.scan.source import ScanSource
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
 
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
-
-# Too many small files to open one after the other, or too many rows for the driver to compare.
-_MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 
 # Spark's option: it prunes by a join's values only where it need not compute them again.
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
@@ -80,6 +78,8 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
 
 
 def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
+    from lockgate.framework.store.scan.matching_rows import stripe_ranges
+
     started = time.monotonic()
     table = context.table()
     offered = _parsed((*request["filters"], *request["runtime_filters"]))
@@ -99,7 +99,10 @@ def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
         request["scan_id"], _report(context, table, planned.report, request)
     )
     keep_deletes = view_of(request["name"]) in KEEP_DELETES
-    reply = plan_answer(context, table, planned, request, is_strict=is_strict, keep_deletes=keep_deletes)
+    stripes = {} if request["whole_files"] else stripe_ranges(table, planned)
+    reply = plan_answer(
+        context, table, planned, request, is_strict=is_strict, keep_deletes=keep_deletes, stripes=stripes
+    )
     reply["keepable"] = not is_strict and _is_keepable(context, table, planned, request, needed)
     if request["estimates"]:
         reply["columns"] = _estimates(planned, request["columns"])
@@ -158,18 +161,6 @@ def _split_sizes(sizes: Mapping[str, int | None]) -> SplitSizes:
         "target_size": sizes["source.split.target-size"],
         "open_file_cost": sizes["source.split.open-file-cost"],
     }
-
-
-def _fits_on_driver(planned: ScanPlan, max_size: int | None) -> bool:
-    """Tell whether so little is left to read that the driver need not leave it to a task."""
-    from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
-
-    most = SOURCE_SPLIT_DRIVER_MAX_SIZE.default if max_size is None else max_size
-    return (
-        0 < most >= planned.total_bytes
-        and sum(len(split.files) for split in planned.splits) <= _MOST_FILES_ON_DRIVER
-        and planned.row_count <= _MOST_ROWS_ON_DRIVER
-    )
 
 
 def _bucketing(planned: ScanPlan) -> BucketingJson | None:
@@ -342,8 +333,12 @@ def plan_answer(
     *,
     is_strict: bool = False,
     keep_deletes: bool = False,
+    stripes: Mapping[str, Sequence[StripeRange]] | None = None,
 ) -> PlanAnswer:
-    """Return the message on a plan, without estimates and figures."""
+    """Return the message on a plan, without estimates and figures.
+
+    `stripes` are those to be read of some files, by path.
+    """
     from lockgate.framework.store.rows.integrity import IntegrityPolicy
     from lockgate.framework.store.scan.selection import split_sizes
 
@@ -356,6 +351,7 @@ def plan_answer(
         rights, withheld = rights_of_scan(context, table, uses, planned.schema if merging else None)
         scope = context.dispatcher.scopes.register(table.keys, withheld=withheld, rights=rights)
     sizes = split_sizes(table, request["options"])
+    stripes = stripes or {}
     return {
         "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,
@@ -365,9 +361,11 @@ def plan_answer(
         "merge_plan": _merge_plan(planned, keep_deletes=keep_deletes) if merging else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},
-        "splits": [split_message(context, table, planned.schema, split) for split in planned.splits],
+        "splits": [
+            split_message(context, table, planned.schema, split, stripes=stripes) for split in planned.splits
+        ],
         "split_sizes": _split_sizes(sizes),
-        "on_driver": _fits_on_driver(planned, sizes["source.split.driver-max-size"]),
+        "on_driver": fits_on_driver(planned, stripes, sizes["source.split.driver-max-size"]),
         "bucketing": _bucketing(planned),
         "keepable": False,
         "columns": None,

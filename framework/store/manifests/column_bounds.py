@@ -21,7 +21,7 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
-from lockgate.pushdown import And, Comparison, Op, Or, Predicate
+from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Or, Predicate
 from lockgate.pushdown.values import Plain, plain
 
 Mask = npt.NDArray[np.bool_]
@@ -43,6 +43,7 @@ class ColumnBounds:
 
     Values are whole numbers in units of 1 / `scale`, or text if `scale` is None. `all_null` is true where the
     column holds nothing but nulls, `no_null` where it holds none; `nulls` counts them (-1: not known).
+    `partial` is true where one of the two values is known.
     """
 
     low: npt.NDArray[Any]
@@ -51,6 +52,7 @@ class ColumnBounds:
     all_null: Mask
     no_null: Mask
     nulls: npt.NDArray[np.int64]
+    partial: Mask
     scale: Fraction | None
 
 
@@ -71,6 +73,29 @@ def may_match_files(predicate: Predicate, bounds: BoundsOf, count: int) -> Mask:
             if found is not None:
                 return _may_compare(node, found)
     return np.ones(count, np.bool_)
+
+
+def undecided_files(predicate: Predicate, bounds: BoundsOf, count: int) -> Mask:
+    """Say of each file whether asking it by itself may leave it out where `may_match_files` does not."""
+    match predicate:
+        case And(children) | Or(children):
+            return _truth(np.logical_or.reduce([undecided_files(each, bounds, count) for each in children]))
+        case Comparison(field=(name,)) as node:
+            found = bounds(name)
+            if found is not None and _is_decided(node, found.scale):
+                return found.partial
+        case AlwaysTrue():
+            return np.zeros(count, np.bool_)
+    return np.ones(count, np.bool_)
+
+
+def _is_decided(node: Comparison, scale: Fraction | None) -> bool:
+    if node.op in (Op.IS_NULL, Op.IS_NOT_NULL):
+        return True
+    if node.op is not Op.IN and node.op not in _RANGES:
+        return False
+    values = node.ascending if node.op is Op.IN else [plain(each) for each in node.literals if each.is_valid]
+    return all(_neighbours(value, scale)[0] is not None for value in values)
 
 
 def _may_compare(node: Comparison, found: ColumnBounds) -> Mask:
@@ -148,6 +173,7 @@ def bounds_of_partitions(
         all_null=~valid[partition],
         no_null=valid[partition],
         nulls=nulls,
+        partial=np.zeros(len(partition), np.bool_),
         scale=scale_of(data_type),
     )
 
@@ -169,6 +195,7 @@ def bounds_of(
         all_null=np.zeros(count, np.bool_),
         no_null=np.zeros(count, np.bool_),
         nulls=np.full(count, -1, np.int64),
+        partial=np.zeros(count, np.bool_),
         scale=scale,
     )
     layouts: dict[_Layout, list[int]] = {}
@@ -201,6 +228,7 @@ def joined_bounds(parts: Sequence[ColumnBounds]) -> ColumnBounds:
         all_null=np.concatenate([part.all_null for part in parts]),
         no_null=np.concatenate([part.no_null for part in parts]),
         nulls=np.concatenate([part.nulls for part in parts]),
+        partial=np.concatenate([part.partial for part in parts]),
         scale=parts[0].scale,
     )
 
@@ -257,6 +285,7 @@ def _fill(
     high, high_known = _values(stats, "max", position, data_type)
     found.low[numbers], found.high[numbers] = low, high
     found.valid[numbers] = low_known & high_known
+    found.partial[numbers] = low_known ^ high_known
 
 
 def _values(

@@ -11,10 +11,12 @@ import numpy as np
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, FilePruner, SetPruner, plugins
 from lockgate.framework.store.manifests.column_bounds import (
+    BoundsOf,
     ColumnBounds,
     bounds_of_partitions,
     is_bounded,
     may_match_files,
+    undecided_files,
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry
@@ -34,6 +36,7 @@ from lockgate.pushdown import (
     columns_of,
     conjuncts,
     describe_field,
+    reads_only,
     with_literals,
 )
 
@@ -154,6 +157,10 @@ def _with_keys(kept: KeptFiles, question: PruningQuestion, asked: Predicate) -> 
 
 
 def _may_match(question: PruningQuestion, files: FileTable, asked: Predicate, *, of_key: bool) -> Mask:
+    return may_match_files(with_literals(asked), _bounds(question, files, of_key=of_key), len(files))
+
+
+def _bounds(question: PruningQuestion, files: FileTable, *, of_key: bool) -> BoundsOf:
     schema, keys = question.schema, question.schema.trimmed_primary_keys
 
     def bounds(name: str) -> ColumnBounds | None:
@@ -164,7 +171,7 @@ def _may_match(question: PruningQuestion, files: FileTable, asked: Predicate, *,
             return None
         return files.bounds(field, question.schema_of, of_key=keys.index(name) if of_key else None)
 
-    return may_match_files(with_literals(asked), bounds, len(files))
+    return bounds
 
 
 class _OfRows:
@@ -189,7 +196,22 @@ class ByStatistics(_OfRows):
         question = self._question
         possible = kept.mask & _may_match(question, kept.files, question.of_rows, of_key=False)
         pruner = ValuePruner(question.schema, question.table.schema_of, question.partitions)
-        return kept.matching(kept.files.where(possible, pruner.keeps_file))
+        # One by one takes a hundred times as long: only where that may know more.
+        single = possible & self._undecided(kept.files)
+        return kept.matching((possible & ~single) | kept.files.where(single, pruner.keeps_file))
+
+    def _undecided(self, files: FileTable) -> Mask:
+        question = self._question
+        # Filters of partition columns alone were asked before.
+        of_values = [
+            part
+            for part in conjuncts(question.of_rows)
+            if not reads_only(part, question.schema.partition_keys)
+        ]
+        bounds = _bounds(question, files, of_key=False)
+        asked = with_literals(all_of(*of_values))
+        found: Mask = undecided_files(asked, bounds, len(files)) | (files.rows == 0)
+        return found
 
 
 class ByPlugin(_OfRows):

@@ -1,4 +1,7 @@
-"""Rows to read of a file: no vector deletes them and no pruner rules them out; other stripes are skipped."""
+"""Rows to read of a file: no vector deletes them and no pruner rules them out; other stripes are skipped.
+
+An engine with readers of its own gets the bytes of the stripes to read.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockgate.errors import CorruptFileError, PluginError
+from lockgate.errors import CorruptFileError, LockgateError, PluginError
 from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.sources.source import open_source
 from lockgate.framework.plugins import CandidateFile, RowPruner, plugins
-from lockgate.framework.store.formats.data_file import DataFile
+from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.pruning.split import Split
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
 
 Mask = npt.NDArray[np.bool_]
+
+# Of so many files, where pruners rule rows out, the places of stripes are looked up while a query is planned.
+_MOST_TAILS = 64
 
 
 class MatchingRows:
@@ -65,6 +73,59 @@ class MatchingRows:
                 f"{type(error).__name__}: {error}",
                 plugin,
             ) from error
+
+
+@dataclass(frozen=True)
+class StripeRange:
+    """The bytes of stripes that lie one behind the other in a file, and the number of their rows."""
+
+    start: int
+    length: int
+    rows: int
+
+
+def stripe_ranges(table: TableHandle, plan: ScanPlan) -> dict[str, tuple[StripeRange, ...]]:
+    """Return the stripes that may have matching rows, by path of file; other files are read as a whole.
+
+    Those are files to merge, files of other formats, and those that cannot be opened: the reader of such
+    a file raises the error. PluginError if a plugin fails.
+    """
+    single = [split for split in plan.splits if not split.merge]
+    if sum(len(split.files) for split in single) > _MOST_TAILS:
+        return {}
+    matching, found = MatchingRows(table, plan), {}
+    for split in single:
+        for path, file in zip(split.paths, split.files, strict=True):
+            chosen = matching.of(split, file) if format_of(path) is FileFormat.ORC else None
+            if chosen is not None:
+                ranges = _ranges(table, path, chosen)
+                if ranges is not None:
+                    found[path] = ranges
+    return found
+
+
+def _ranges(table: TableHandle, path: str, chosen: BitMap) -> tuple[StripeRange, ...] | None:
+    try:
+        source = open_source((table.file_system, path), path)
+        try:
+            tail = read_tail(source)
+        finally:
+            source.close()
+    except (LockgateError, OSError):
+        return None
+    ranges: list[StripeRange] = []
+    first = 0
+    for stripe in tail.footer.stripes:
+        rows, start = int(stripe.number_of_rows), int(stripe.offset)
+        length = int(stripe.index_length + stripe.data_length + stripe.footer_length)
+        if chosen.range_cardinality(first, first + rows):
+            last = ranges[-1] if ranges else None
+            if last is not None and last.start + last.length == start:
+                ranges[-1] = StripeRange(last.start, last.length + length, last.rows + rows)
+            else:
+                ranges.append(StripeRange(start, length, rows))
+        first += rows
+    return tuple(ranges)
 
 
 class LiveRows:

@@ -37,6 +37,7 @@ from lockgate.pushdown.index.merge_segments import merge_segments
 from lockgate.pushdown.index.segment import segment_of
 
 TEXT_KINDS = {("ngrams", "host"), ("words", "host")}
+NAMES = ("id", "host", "size", "day")
 
 
 def test_values_are_looked_up(catalog: Catalog) -> None:
@@ -328,7 +329,7 @@ def test_advice_is_what_an_index_then_costs_and_leaves_out(catalog: Catalog) -> 
     before = table.latest_snapshot()
     found = advice(catalog, files=10)
     assert table.latest_snapshot() == before
-    assert set(found) == {*(("values", name) for name in ("id", "host", "size", "day")), *TEXT_KINDS}
+    assert set(found) == {*((kind, name) for kind in ("bloom", "values") for name in NAMES), *TEXT_KINDS}
     indexed, distinct, pruned, expected, share, advised, reason = found["values", "host"]
     assert (indexed, advised, reason) == (False, True, "few blocks have a value")
     assert distinct == round(4 / 30, 6)
@@ -354,7 +355,7 @@ def test_advice_about_some_columns_and_files(catalog: Catalog, tmp_path: Path) -
     fill(table, 6)
     part = advice(catalog, columns=["host"], files=2)
     whole = advice(catalog, columns=["host"], files=100)
-    assert set(part) == {("values", "host"), *TEXT_KINDS}
+    assert set(part) == {("bloom", "host"), ("values", "host"), *TEXT_KINDS}
     assert (
         part["values", "host"][3] > whole["values", "host"][3] > 0
     )  # what each segment has once counts more

@@ -10,7 +10,9 @@ from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lockgate.framework.index.database.blooms import BITS, Blooms
 from lockgate.framework.index.database.kinds import Ngrams, Values
+from lockgate.framework.index.database.segments import entries_of, opened
 from lockgate.framework.index.database.words import Words
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.types import STRING, DataType
@@ -49,6 +51,22 @@ class TestValues(IndexKindConformance):
 
     def predicates(self) -> Sequence[Comparison]:
         return [*(col("c") == each for each in ODD), col("c").isin(ODD[:4]), col("c").starts_with("a")]
+
+
+class TestBlooms(IndexKindConformance):
+    def kind(self) -> Blooms:
+        return Blooms()
+
+    def data_type(self) -> DataType:
+        return STRING
+
+    def values(self) -> Sequence[Any]:
+        return ODD
+
+    def predicates(self) -> Sequence[Comparison]:
+        long = [str(each) for each in range(33)]
+        some = [col("c").isin(ODD[:4]), col("c").isin([*ODD[:2], "no"]), col("c").isin(long)]
+        return [*(col("c") == each for each in ODD), *some, col("c").starts_with("a")]
 
 
 class TestNgrams(IndexKindConformance):
@@ -153,3 +171,49 @@ def test_patterns_leave_out_files_in_any_combination(catalog: Catalog) -> None:
     assert files(command.match("number 2")) == 4  # numbers are no words of the index
     assert files(~command.like("%Tool1%") & command.match("abc1def")) == 1
     assert files(~(command.like("%Tool%") | command.is_null())) == 4
+
+
+def test_blooms_of_few_values_leave_out_files(catalog: Catalog) -> None:
+    schema = pa.schema([("id", pa.int64()), ("tool", pa.string())])
+    table = catalog.create_table("db.t", Schema.from_arrow(schema, options={"index.bloom.columns": "tool"}))
+    for n in range(4):
+        tools = ["a", f"tool{n}", None, "z"]
+        table.append(pa.table({"id": range(4), "tool": tools}))
+
+    def files(predicate: Any) -> int:
+        wanted = table.read().filter(to_arrow_expression(predicate, table.schema.arrow_schema))
+        assert table.read(predicate=predicate).equals(wanted)
+        return sum(len(split.files) for split in table.scan(predicate=predicate).splits)
+
+    tool = col("tool")
+    assert files(tool == "tool2") == 1
+    assert files(tool.isin(["tool1", "nowhere", "tool3"])) == 2
+    assert files(tool == "nowhere") == 0
+    assert files(tool.isin([f"tool{n}" for n in range(3, 43)])) == 4  # too long a list for bits
+    assert files((tool == "tool1") | (tool == "z")) == 4
+    assert files(tool.is_null()) == 4
+
+
+def test_blooms_have_few_false_answers_up_to_the_rule() -> None:
+    """One in 1,000 values a row of a block of 250,000: the bits of an absent value are seldom all there."""
+    kind = Blooms()
+    bits = kind.keys(pa.array([f"value {n}" for n in range(250)]), STRING)
+    assert len(bits) < BITS / 2
+    asked = [kind.asked(col("c") == f"absent {n}", STRING) for n in range(20_000)]
+    wrong = sum(each is not None and each.are_in(bits) for each in asked)
+    assert wrong < 20_000 / 400
+
+
+def test_auto_chooses_blooms_by_the_rule(catalog: Catalog) -> None:
+    schema = pa.schema([("few", pa.string()), ("many", pa.string())])
+    rows = pa.table({"few": [f"v{n % 4}" for n in range(8000)], "many": [f"v{n % 40}" for n in range(8000)]})
+    found = []
+    for name, options in (("a", {}), ("b", {"index.bloom.max-distinct-share": "0.1"})):
+        given = {"index.bloom.columns": "auto", **options}
+        table = catalog.create_table(f"db.{name}", Schema.from_arrow(schema, options=given))
+        table.append(rows)
+        (entry,) = entries_of(table, table.latest_snapshot())
+        segment = opened(table, entry)
+        assert segment is not None
+        found.append({part.field for part in segment.parts})
+    assert found == [{0}, {0, 1}]

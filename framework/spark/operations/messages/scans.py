@@ -57,12 +57,14 @@ class SortKeyJson(TypedDict):
 class SelectiveRequest(ScanRequest):
     """A scan as it is built; `offered` counts the filters that Spark offered.
 
+    `whole_files`: files are written again, so that each is read as a whole or not at all.
     `conditions` are those that Spark evaluates itself, with unknown operators where it has no translation.
     """
 
     filters: list[PredicateJson]
     conditions: list[PredicateJson]
     offered: int
+    whole_files: bool
     columns: list[str]
     limit: int | None
     order: list[SortKeyJson]
@@ -111,7 +113,7 @@ class VectorJson(VectorSpan):
 
 
 class FileJson(TypedDict):
-    """A data file."""
+    """A data file; `ranges` are the starts and lengths of the bytes of it to read, null: all."""
 
     path: str
     size: int
@@ -120,6 +122,7 @@ class FileJson(TypedDict):
     first_row_id: int | None
     sequence: int | None
     vector: VectorJson | None
+    ranges: list[list[int]] | None
 
 
 class CommitJson(TypedDict):

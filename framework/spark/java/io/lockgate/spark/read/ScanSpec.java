@@ -168,16 +168,15 @@ public final class ScanSpec implements Serializable {
       pieces.add(new SplitSpec(partition, bucket, true, files, 0, Long.MAX_VALUE));
       return;
     }
-    for (SplitSpec.DataFile file : files) {
-      for (long start = 0; start < file.size(); start += most) {
-        pieces.add(
-            new SplitSpec(
-                partition,
-                bucket,
-                false,
-                List.of(file),
-                start,
-                Math.min(most, file.size() - start)));
+    for (int i = 0; i < files.size(); i++) {
+      SplitSpec.DataFile file = files.get(i);
+      for (long[] range : SplitSpec.ranges(split.get("files").get(i))) {
+        long end = range[0] + range[1];
+        for (long start = range[0]; start < end; start += Math.min(most, end - start)) {
+          pieces.add(
+              new SplitSpec(
+                  partition, bucket, false, List.of(file), start, Math.min(most, end - start)));
+        }
       }
     }
   }

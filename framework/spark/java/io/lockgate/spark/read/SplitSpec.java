@@ -72,6 +72,17 @@ public record SplitSpec(
     return all;
   }
 
+  /** The starts and lengths of the bytes of a file to read. */
+  static List<long[]> ranges(JsonNode file) {
+    if (file.get("ranges").isNull()) {
+      return List.of(new long[] {0, file.get("size").asLong()});
+    }
+    List<long[]> all = new ArrayList<>();
+    file.get("ranges")
+        .forEach(range -> all.add(new long[] {range.get(0).asLong(), range.get(1).asLong()}));
+    return all;
+  }
+
   private static Long number(JsonNode file, String name) {
     return file.get(name).isNull() ? null : file.get(name).asLong();
   }

@@ -1,5 +1,6 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.batches.SmallAggregate;
 import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.scan.DriverRead;
 import io.lockgate.spark.scan.LockgateScan;
@@ -27,7 +28,9 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.StringPredicate;
+import org.apache.spark.sql.catalyst.planning.PhysicalAggregation;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -63,6 +66,31 @@ public final class DriverReads extends SparkStrategy {
   }
 
   private static SparkPlan read(LogicalPlan plan, boolean isWholeQuery) {
+    return plan instanceof Aggregate aggregate ? aggregated(aggregate) : rows(plan, isWholeQuery);
+  }
+
+  /** Few rows need no tasks to be counted or summed; where that fails, a task raises the error. */
+  private static SparkPlan aggregated(Aggregate plan) {
+    var parts = PhysicalAggregation.unapply(plan);
+    SparkPlan child = parts.isEmpty() ? null : rows(parts.get()._4(), true);
+    if (!(child instanceof DriverScanExec scan)) {
+      return null;
+    }
+    List<NamedExpression> wanted = CollectionConverters.asJava(parts.get()._3());
+    SmallAggregate aggregate =
+        SmallAggregate.of(
+            CollectionConverters.asJava(parts.get()._1()),
+            CollectionConverters.asJava(parts.get()._2()),
+            wanted,
+            scan.output());
+    try {
+      return aggregate == null ? null : scan.aggregated(wanted, aggregate);
+    } catch (RuntimeException failure) {
+      return null;
+    }
+  }
+
+  private static SparkPlan rows(LogicalPlan plan, boolean isWholeQuery) {
     if (!(plan instanceof Project || plan instanceof Filter)) {
       return null;
     }

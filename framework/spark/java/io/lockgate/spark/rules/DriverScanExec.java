@@ -1,5 +1,6 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.batches.SmallAggregate;
 import io.lockgate.spark.parts.DriverRowsExec;
 import io.lockgate.spark.scan.DriverRead;
 import io.lockgate.spark.scan.LockgateScan;
@@ -41,6 +42,11 @@ public final class DriverScanExec extends DriverRowsExec {
         read);
   }
 
+  /** Returns this scan with its rows aggregated. */
+  DriverScanExec aggregated(List<NamedExpression> wanted, SmallAggregate aggregate) {
+    return of(wanted, read.with(aggregate.rows(read.rows())));
+  }
+
   /** Returns what was read. */
   LockgateScan scan() {
     return read.scan();
@@ -63,7 +69,7 @@ public final class DriverScanExec extends DriverRowsExec {
   /** The rows, for one execution, which gets the metrics. */
   @Override
   protected InternalRow[] rows() {
-    longMetric(ROWS).set(read.rows().length);
+    longMetric(ROWS).set(read.count());
     for (CustomTaskMetric metric : scan().reportDriverMetrics()) {
       longMetric(metric.name()).set(metric.value());
     }

@@ -29,10 +29,22 @@ public final class DriverRead {
 
   private final LockgateScan scan;
   private final InternalRow[] rows;
+  private final int count;
 
-  private DriverRead(LockgateScan scan, List<InternalRow> rows) {
+  private DriverRead(LockgateScan scan, List<InternalRow> rows, int count) {
     this.scan = scan;
     this.rows = rows.toArray(InternalRow[]::new);
+    this.count = count;
+  }
+
+  /** Returns what was read with other rows, which were made of it. */
+  public DriverRead with(List<InternalRow> made) {
+    return new DriverRead(scan, made, count);
+  }
+
+  /** The number of rows of the table that pass. */
+  public int count() {
+    return count;
   }
 
   public LockgateScan scan() {
@@ -95,6 +107,6 @@ public final class DriverRead {
         }
       }
     }
-    return Optional.of(new DriverRead(scan, rows));
+    return Optional.of(new DriverRead(scan, rows, rows.size()));
   }
 }

@@ -82,6 +82,7 @@ public final class LockgateScan
     this.request = request.deepCopy();
     this.request.set("filters", Predicates.toJson(accepted));
     this.request.put("offered", offered.length);
+    this.request.put("whole_files", wholeFiles);
     this.request.putArray("conditions");
     this.wholeFiles = wholeFiles;
     ArrayNode names = this.request.putArray("columns");
