@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,11 +24,18 @@ import pytest
 from lockgate.framework import orc
 from lockgate.framework import types as t
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.manifests.column_bounds import is_bounded, may_match_files
+from lockgate.framework.store.manifests.column_bounds import (
+    BoundsOf,
+    ColumnBounds,
+    is_bounded,
+    may_match_files,
+    undecided_files,
+)
 from lockgate.framework.store.scan.scan import files_of
 from lockgate.pushdown import (
     ColumnStatistics,
     Predicate,
+    col,
     from_json,
     may_match,
     normalize,
@@ -67,14 +78,19 @@ def by_statistics(files: list[pa.Table], predicate: Predicate) -> list[bool]:
     return [may_match(predicate, {("v",): statistics_of(rows)}, len(rows)) for rows in files]
 
 
-def by_bounds(catalog: Catalog, files: list[pa.Table], kind: str) -> Callable[[Predicate], list[bool]]:
+def by_bounds(
+    catalog: Catalog,
+    files: list[pa.Table],
+    kind: str,
+    answer: Callable[[Predicate, BoundsOf, int], npt.NDArray[np.bool_]] = may_match_files,
+) -> Callable[[Predicate], list[bool]]:
     column = t.DataField(0, "v", t.parse_type(kind))
     table = catalog.create_table("db.t", Schema((column,), options={"metadata.stats-mode": "full"}))
     for rows in files:
         table.append(rows)
     field, entries = table.schema.field("v"), files_of(table, table.latest_snapshot())
     bounds = entries.bounds(field, lambda _: table.schema) if is_bounded(field.type) else None
-    return lambda asked: may_match_files(normalize(asked), lambda _: bounds, len(files)).tolist()
+    return lambda asked: answer(normalize(asked), lambda _: bounds, len(files)).tolist()
 
 
 def by_reader(folder: Path, files: list[pa.Table]) -> Callable[[Predicate], list[bool]]:
@@ -110,3 +126,38 @@ def test_bounds_and_reader(path: Path, catalog: Catalog, tmp_path: Path) -> None
     for predicate, case in asked:
         assert bounds(predicate) == case["bounds"], predicate
         assert reader(predicate) == case["reader"], predicate
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_bounds_say_where_a_file_is_to_be_asked_by_itself(path: Path, catalog: Catalog) -> None:
+    """A scan asks no other files one by one, so that bounds must leave out all that statistics do."""
+    files, asked = load(path)
+    undecided = by_bounds(catalog, files, json.loads(path.read_text())["type"], undecided_files)
+    for predicate, case in asked:
+        for may, by_bound, open_question in zip(
+            case["may"], case["bounds"], undecided(predicate), strict=True
+        ):
+            assert open_question or may == by_bound, predicate
+
+
+def test_half_known_bounds_and_far_numbers_leave_a_question_open() -> None:
+    flags = np.array([False, True])
+    bounds = ColumnBounds(
+        low=np.array([1, 1]),
+        high=np.array([5, 0]),
+        valid=~flags,
+        all_null=np.zeros(2, np.bool_),
+        no_null=np.ones(2, np.bool_),
+        nulls=np.zeros(2, np.int64),
+        partial=flags,
+        scale=Fraction(1),
+    )
+
+    def opened(asked: Predicate) -> list[bool]:
+        found = undecided_files(normalize(asked), lambda name: bounds if name == "v" else None, 2)
+        return [bool(each) for each in found]
+
+    v = col("v")
+    assert opened(v == 3) == opened(v.isin([3, 9])) == opened(v > 3) == [False, True]
+    assert opened(v == Decimal(2**70)) == opened(v.isin([3, Decimal(2**70)])) == [True, True]
+    assert opened(v != 3) == opened(col("w") == 3) == opened((v == 3) | (col("w") == 3)) == [True, True]
