@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from harness import describe_machine, emit, interleaved, note, ratio
-from index import planning, queries, ranges
+from index import curves, planning, queries, ranges
 from index.events import SCHEMA, Events
 
 from lockgate.framework.index.database.maintenance import MergeIndex
@@ -37,6 +37,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000, help="events (default 10 million)")
     parser.add_argument("--rows-a-file", type=int, default=250_000, help="rows of a file (default 250000)")
     parser.add_argument("--files", type=int, default=100_000, help="files of plans (default 100000)")
+    parser.add_argument(
+        "--whole-plans", type=int, default=1_000_000, help="files of whole plans (default 1 million)"
+    )
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--no-spark", action="store_true", help="leave out queries in Spark and DuckDB")
     arguments = parser.parse_args()
@@ -50,6 +53,11 @@ def main() -> int:
             queries.measure(folder, table, rare, arguments.repetitions)
         wide = planning.make_table(folder / "wide", arguments.files)
         planning.measure(wide, arguments.files, arguments.repetitions)
+        many = wide
+        if arguments.whole_plans != arguments.files:
+            many = planning.make_table(folder / "many", arguments.whole_plans)
+        planning.measure_whole_plans(many, arguments.whole_plans, arguments.repetitions)
+        curves.measure(arguments.repetitions)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0

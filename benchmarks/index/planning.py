@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 
 import numpy as np
@@ -47,8 +49,9 @@ def make_table(warehouse: Path, files: int) -> Table:
     )
     names = [f"data-{number:08}-0000-4000-8000-0123456789ab-0.orc" for number in range(files)]
     note(f"plan: {files:,} files")
-    for first in range(0, files, 10_000):
-        made = tuple(_file(name) for name in names[first : first + 10_000])
+    step = max(10_000, files // 10)
+    for first in range(0, files, step):
+        made = tuple(_file(name) for name in names[first : first + step])
         table.commit([CommitMessage((), 0, -1, made, ())])
     commit_messages(table, [], kind="COMPACT", index_files=IndexFileChanges((_segment(table, names),)))
     return table
@@ -80,6 +83,20 @@ def measure(table: Table, files: int, repetitions: int) -> None:
         kept = sum(len(split.files) for split in table.scan(question).splits)
         emit(BENCH, f"{name}_files_kept", kept, "files", 1 if name == "point" else 12)
         emit(BENCH, f"{name}_plan_ms", _answer_milliseconds(table, question, repetitions), "ms", goals[name])
+
+
+def measure_whole_plans(table: Table, files: int, repetitions: int) -> None:
+    """Print what whole plans take once manifests are in memory, and how much memory that is."""
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    point = col("md5") == digest(7)
+    kept = table.scan(point).splits
+    assert sum(len(split.files) for split in kept) == 1
+    named = f"plan_{files // 1000}k_files"
+    for metric, question, goal in (("point_s", point, 0.02), ("warm_s", None, 1.5)):
+        took = [timed(partial(table.scan, question), time.process_time) for _ in range(repetitions)]
+        emit(BENCH, f"{named}_{metric}", median(took), "s", goal if files >= 1_000_000 else None)
+    grown = getrusage(RUSAGE_SELF).ru_maxrss - before
+    emit(BENCH, f"{named}_memory_mb", grown / 1024, "MB")
 
 
 def _answer_milliseconds(table: Table, question: Predicate, repetitions: int) -> float:
