@@ -102,18 +102,89 @@ def test_small_pieces_of_kept_stripes_are_read_once(spark: SparkSession, striped
         assert len(frame.collect()) == 3, size
 
 
-def test_rewritten_files_keep_all_rows(spark: SparkSession, lake: Lake, table: Named) -> None:
+# A statement, the rows that it changes, and what becomes of them (None: they are deleted). Each finds its
+# rows by one kind, in one file of its own, of which the index leaves few stripes.
+CHANGES = {
+    "values": ("UPDATE {0} SET text = 'new' WHERE rare = '0r500-3'", {"0r500-3"}, "new"),
+    "ngrams": ("DELETE FROM {0} WHERE text LIKE '%1-517-%'", {"1r517-0"}, None),
+    "words": ("UPDATE {0} SET text = 'new' WHERE lake.sys.match(mark, 'seen2x40')", {"2r40-0"}, "new"),
+    "bloom": ("DELETE FROM {0} WHERE few = 'few3' AND id < 0 OR rare = '3r8-4'", {"3r8-4"}, None),
+    "merge": (
+        "MERGE INTO {0} t USING (SELECT '4r9-2' AS rare) s ON t.rare = s.rare "
+        "WHEN MATCHED THEN UPDATE SET text = 'new'",
+        {"4r9-2"},
+        "new",
+    ),
+    "merge deletes": (
+        "MERGE INTO {0} t USING (SELECT '5r9-2' AS rare) s ON t.rare = s.rare WHEN MATCHED THEN DELETE",
+        {"5r9-2"},
+        None,
+    ),
+}
+CHANGED_ROWS = 6_000
+
+
+def _changed_file(number: int) -> pa.Table:
+    ids = range(number * CHANGED_ROWS, (number + 1) * CHANGED_ROWS)
+    places = [(each % CHANGED_ROWS * 7919 % 1000, each % CHANGED_ROWS // 1000) for each in ids]
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int32()),
+            "rare": [f"{number}r{value}-{block}" for value, block in places],
+            "few": [f"few{number + block % 2}" for _, block in places],
+            "mark": [f"seen{number}x{value if not block else 'y'} {block}" for value, block in places],
+            "text": [
+                f"{number}-{value if not block else 'y'}-{hashlib.sha256(b'%d' % each).hexdigest()}"
+                for each, (value, block) in zip(ids, places, strict=True)
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_rewritten_files_keep_all_rows(spark: SparkSession, lake: Lake, table: Named, vectors: str) -> None:
+    """UPDATE, DELETE and MERGE write files again with all their rows, whatever stripes a filter leaves."""
     name = table("striped_changes")
     spark.sql(
-        f"CREATE TABLE {name} (id INT, rare STRING, text STRING) TBLPROPERTIES "
-        "('index.values.columns' = 'rare', 'index.block-rows' = '1000')"
+        f"CREATE TABLE {name} (id INT, rare STRING, few STRING, mark STRING, text STRING) TBLPROPERTIES ("
+        f"'deletion-vectors.enabled' = '{vectors}', 'index.values.columns' = 'rare', "
+        "'index.ngrams.columns' = 'text', 'index.words.columns' = 'mark', 'index.bloom.columns' = 'few', "
+        "'index.block-rows' = '1000')"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_writer, "_STRIPE_SIZE", 2**16)
-        _store(lake, name).append(_rows())
-    spark.sql(f"UPDATE {name} SET text = 'new' WHERE rare = 'r500-20'")
-    spark.sql(f"DELETE FROM {name} WHERE rare = 'r0-0'")
-    assert spark.table(name).count() == ROWS - 1
-    assert [row.text for row in spark.sql(f"SELECT text FROM {name} WHERE rare = 'r500-20'").collect()] == [
-        "new"
-    ]
+        for number in range(len(CHANGES)):
+            _store(lake, name).append(_changed_file(number))
+    for path in Path(_store(lake, name).location).rglob("data-*.orc"):
+        with EncryptedOrcFile(path) as file:
+            assert file.num_stripes >= 3
+    expected = {row["id"]: row for number in range(len(CHANGES)) for row in _changed_file(number).to_pylist()}
+    for kind, (statement, rares, text) in CHANGES.items():
+        spark.sql(statement.format(name))
+        changed = [row for row in expected.values() if row["rare"] in rares]
+        assert len(changed) == 1, kind
+        for row in changed:
+            expected.pop(row["id"])
+            if text is not None:
+                expected[row["id"]] = {**row, "text": text}
+        found = spark.table(name).toArrow().sort_by("id")
+        assert found.to_pylist() == [expected[each] for each in sorted(expected)], kind
+
+
+def test_compaction_and_overwrites_keep_all_rows(spark: SparkSession, lake: Lake, table: Named) -> None:
+    name = table("striped_compaction")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, rare STRING, few STRING, mark STRING, text STRING) TBLPROPERTIES ("
+        "'index.values.columns' = 'rare', 'index.block-rows' = '1000')"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bucket_writer, "_STRIPE_SIZE", 2**16)
+        for number in range(2):
+            _store(lake, name).append(_changed_file(number))
+    spark.sql(
+        f"CALL lake.sys.compact(table => '{name.removeprefix('lake.')}', order_strategy => 'order', "
+        "order_by => 'rare')"
+    )
+    assert spark.table(name).count() == 2 * CHANGED_ROWS
+    spark.sql(f"INSERT OVERWRITE {name} SELECT * FROM {name} WHERE rare = '1r500-3' OR rare = '0r500-3'")
+    assert sorted(row.rare for row in spark.table(name).collect()) == ["0r500-3", "1r500-3"]

@@ -97,14 +97,17 @@ def stripe_ranges(table: TableHandle, plan: ScanPlan) -> dict[str, tuple[StripeR
     for split in single:
         for path, file in zip(split.paths, split.files, strict=True):
             chosen = matching.of(split, file) if format_of(path) is FileFormat.ORC else None
-            if chosen is not None:
-                ranges = _ranges(table, path, chosen)
-                if ranges is not None:
-                    found[path] = ranges
+            ranges = None if chosen is None else _ranges(table, path, file.row_count, chosen)
+            if ranges is not None:
+                found[path] = ranges
     return found
 
 
-def _ranges(table: TableHandle, path: str, chosen: BitMap) -> tuple[StripeRange, ...] | None:
+def _ranges(table: TableHandle, path: str, count: int, chosen: BitMap) -> tuple[StripeRange, ...] | None:
+    if not chosen:
+        return ()
+    if len(chosen) >= count:
+        return None  # its tail would tell nothing
     try:
         source = open_source((table.file_system, path), path)
         try:
