@@ -163,7 +163,8 @@ BY_NAME = _words("""
     V2ChangelogReference V2TableReference
 """)
 
-# Settings that define catalogs, keys, users and rules.
+# Settings that define catalogs, keys, users and rules; and those by which functions of a policy, or stored
+# values, would mean something else while a query runs.
 _FENCED = (
     "spark.lockgate.",
     "spark.sql.catalog.",
@@ -173,6 +174,14 @@ _FENCED = (
     "spark.sql.redaction.",
     "spark.sql.variable.substitute",
     "spark.redaction.",
+    "spark.sql.legacy.",
+    "spark.sql.readsidecharpadding",
+    "spark.sql.parquet.datetimerebasemodeinread",
+    "spark.sql.parquet.int96rebasemodeinread",
+    "spark.sql.avro.datetimerebasemodeinread",
+    "spark.sql.icu.",
+    "spark.sql.mapkeydeduppolicy",
+    "spark.sql.jsongenerator.",
     "spark.hadoop.",
     "fs.",
 )

@@ -54,6 +54,7 @@ def foreign(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         ("CREATE TABLE default.same LIKE default.foreign", "SELECT on table"),
         ("SET spark.sql.extensions = x", "may not change spark.sql.extensions"),
         ("RESET spark.lockgate.user", "may not change spark.lockgate.user"),
+        ("SET spark.sql.legacy.timeParserPolicy = LEGACY", "may not change spark.sql.legacy"),
         ("RESET", "may not change all settings"),
         ("CREATE TEMPORARY VIEW stolen USING parquet OPTIONS (path '{dir}/files')", "CreateTempViewUsing"),
     ],
@@ -75,6 +76,8 @@ def test_statements_are_refused_by_name(
         ("spark.sql.redaction.string.regex", "secret-value"),
         ("spark.sql.variable.substitute", "false"),
         ("spark.hadoop.fs.s3a.access.key", "secret-value"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
     ],
 )
 def test_settings_are_fenced_without_a_statement(
@@ -153,6 +156,30 @@ def test_statements_of_a_session_are_free(limited: World, people: str) -> None:
     limited.sql("UNCACHE TABLE kept")
     limited.sql("DROP VIEW own")
     limited.sql("USE spark_catalog")
+
+
+def test_views_of_a_session_take_no_right(limited: World, foreign: str) -> None:
+    for statement in (
+        "CREATE TEMPORARY VIEW own_view AS SELECT 1 AS a",
+        "CREATE OR REPLACE GLOBAL TEMPORARY VIEW own_global AS SELECT 1 AS a",
+        "ALTER VIEW own_view AS SELECT 2 AS a",
+        "ALTER VIEW global_temp.own_global AS SELECT 2 AS a",
+        "ALTER VIEW own_view RENAME TO own_other",
+        "ALTER VIEW global_temp.own_global RENAME TO global_temp.own_renamed",
+        "DESCRIBE own_other",
+        "SHOW COLUMNS IN own_other",
+    ):
+        limited.sql(statement)
+    assert limited.sql("SELECT * FROM own_other") == [(2,)]
+    assert limited.sql("SELECT * FROM global_temp.own_renamed") == [(2,)]
+    limited.sql("DROP VIEW own_other")
+    limited.sql("DROP VIEW global_temp.own_renamed")
+    # A view of the session hides no table of its name.
+    limited.sql("CREATE TEMPORARY VIEW foreign AS SELECT 1 AS a")
+    for statement in ("DROP TABLE {t}", "ALTER TABLE {t} RENAME TO default.own", "DESCRIBE {t}"):
+        with pytest.raises(AnalysisException, match=r"on table spark_catalog\.default\.foreign"):
+            limited.sql(statement.format(t="spark_catalog.default.foreign"))
+    limited.sql("DROP VIEW foreign")
 
 
 def test_scripts_are_refused_by_name_and_may_handle_it(limited: World, people: str) -> None:

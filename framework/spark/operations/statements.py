@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE, Action.ALTER})
+TEMPORARY = "temporary"
 _KINDS: dict[str, Literal["table", "database", "path"]] = {
     "table": "table",
     "database": "database",
@@ -203,8 +204,9 @@ def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
 def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:
     action = ACTIONS.get(node["node"])
     for needed, named in actions_of(node):
-        # The store is asked about its own.
-        if not named["ours"] and not (node["node"] == STREAM and named["name"] in FREE_SINKS):
+        # The store is asked about its own, and nobody about views of the session.
+        is_free = node["node"] == STREAM and named["name"] in FREE_SINKS
+        if not named["ours"] and not is_free and named["kind"] != TEMPORARY:
             yield needed, _target(named)
     if action is None or not node["targets"]:
         yield action or Action.CALL, Target("statement", node["node"], catalog=SESSION_CATALOG)

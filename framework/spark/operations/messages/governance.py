@@ -59,7 +59,9 @@ RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRel
 
 
 class StatementTarget(TypedDict):
-    """A `table`, `database` or `path` that a statement is about; `ours`: the store will be asked.
+    """A `table`, `database`, `path` or `temporary` view of the session that a statement is about.
+
+    `ours`: the store will be asked.
 
     `table` is the request of a table of ours that is there; `columns` are those of a table of another catalog
     that is there.

@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.ResolvedPartitionSpec;
 import org.apache.spark.sql.catalyst.analysis.ResolvedPersistentView;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTempView;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
@@ -32,6 +33,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.command.AlterTableRenameCommand;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.LoadDataCommand;
 import org.apache.spark.sql.execution.command.ResetCommand;
@@ -111,7 +113,9 @@ final class Statements {
     ArrayNode targets = found.putArray("targets");
     found.putNull("source");
     ArrayNode locations = found.putArray("locations");
-    if (plan instanceof Command) {
+    if (renamesTemporary(plan)) {
+      add(targets, ((AlterTableRenameCommand) plan).oldName());
+    } else if (plan instanceof Command) {
       CollectionConverters.asJava(plan.productIterator().toSeq())
           .forEach(part -> add(targets, part));
       if (plan instanceof ShowTablesCommand tables && tables.partitionSpec().isDefined()) {
@@ -132,6 +136,12 @@ final class Statements {
       }
     }
     return found;
+  }
+
+  /** Tells whether a view of the session gets another name, which is one of the session too. */
+  private boolean renamesTemporary(LogicalPlan plan) {
+    return plan instanceof AlterTableRenameCommand rename
+        && session.sessionState().catalog().isTempView(rename.oldName());
   }
 
   /** Describes a name of a table or view that no statement is about. */
@@ -256,6 +266,12 @@ final class Statements {
           isOurs(found.catalog()));
     } else if (part instanceof CatalogTable found) {
       add(targets, found.identifier());
+    } else if (part instanceof ResolvedTempView found
+        && found.identifier().namespace().length == 0) {
+      add(targets, "temporary", null, found.identifier().name(), false);
+    } else if (part instanceof TableIdentifier found
+        && session.sessionState().catalog().isTempView(found)) {
+      add(targets, "temporary", null, found.table(), false);
     } else if (part instanceof TableIdentifier found) {
       ObjectNode name = Relations.ofV1(found);
       ObjectNode target =
