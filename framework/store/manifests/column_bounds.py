@@ -103,6 +103,8 @@ def _may_compare(node: Comparison, found: ColumnBounds) -> Mask:
         return ~found.no_null
     if node.op is Op.EQ_NULL_SAFE:
         return np.ones_like(found.valid)
+    if not found.valid.any():
+        return ~found.all_null
     if node.op is Op.IN:
         may = _may_be_in(node.ascending, found)
     elif node.op in _RANGES:

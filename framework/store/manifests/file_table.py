@@ -96,6 +96,7 @@ class FileTable:
             rows[number] -= vector.cardinality
         made.entries, made.rows = tuple(entries), rows
         made.__dict__["live"] = self.live & ~hidden
+        made.__dict__.pop("_count_of_live", None)
         return made
 
     def _renumbered(self, numbers: dict[tuple[Any, ...], int]) -> Numbers:
@@ -123,10 +124,20 @@ class FileTable:
 
     def select(self, mask: Mask) -> list[ManifestEntry]:
         """Return the chosen entries in order."""
+        if np.count_nonzero(mask) < len(mask) // 16:
+            return [self.entries[number] for number in np.flatnonzero(mask)]
         return list(compress(self.entries, mask.tolist()))
 
     def count(self, mask: Mask) -> Count:
         """Count the chosen files."""
+        # Most steps of most scans leave nothing out.
+        return self._count_of_live if np.array_equal(mask, self.live) else self._counted(mask)
+
+    @cached_property
+    def _count_of_live(self) -> Count:
+        return self._counted(self.live)
+
+    def _counted(self, mask: Mask) -> Count:
         partition = self.partition[mask]
         return Count(
             partitions=_distinct(partition),

@@ -27,7 +27,7 @@ class FileSource(IntEnum):
     COMPACT = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DataFileMeta:
     """One data file, as manifests describe it.
 
@@ -84,7 +84,7 @@ def rows_left(file: DataFileMeta, vector: VectorLocation | None) -> int:
     return file.row_count - vector.cardinality if vector.shows is None else vector.shows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ManifestEntry:
     """The addition or deletion of one file; `partition` holds values of the partition columns in order.
 

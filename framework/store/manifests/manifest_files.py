@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
@@ -34,8 +35,10 @@ from lockgate.framework.store.schema.schema import TableSchema
 
 T = TypeVar("T")
 
-# About 1 KB an entry: the memory that parsed manifests may take in a process.
-_CACHED_ENTRIES = 200_000
+# About 1 KB an entry: parsed manifests may take a sixteenth of the machine's memory in a process. A snapshot
+# of more files than that is parsed again by each plan, which takes 20 s for a million.
+_ENTRY_BYTES = 1024
+_CACHED_ENTRIES = max(200_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16 // _ENTRY_BYTES)
 
 ManifestFilter = Callable[[ManifestFileMeta], bool]
 

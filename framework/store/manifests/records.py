@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import fastavro
 
 from lockgate.errors import CorruptFileError, UnsafePathError, UnsupportedFormatError
 from lockgate.framework.store.codec.binary_row import decode_row, encode_row
-from lockgate.framework.store.codec.simple_stats import SimpleStats
+from lockgate.framework.store.codec.simple_stats import EMPTY_STATS, SimpleStats
 from lockgate.framework.store.manifests.manifest import (
     DataFileMeta,
     FileKind,
@@ -26,6 +27,12 @@ from lockgate.framework.types import BIGINT, DataType, micros_of
 
 # The permanent mark of this layout of records, not a version of the table format.
 _RECORD_VERSION = 2
+_NO_VALUES = encode_row((), ())
+# Setters of each field of the classes with slots.
+_SETTERS: dict[type, dict[str, Callable[[Any, Any], None]]] = {
+    each: {field.name: getattr(each, field.name).__set__ for field in fields(each)}
+    for each in (DataFileMeta, ManifestEntry)
+}
 _RECORD = "org.apache.paimon.avro.generated.record"
 
 T = TypeVar("T")
@@ -223,6 +230,7 @@ class EntryCodec:
             bucket=record["_BUCKET"],
             total_buckets=record["_TOTAL_BUCKETS"],
             file=meta,
+            vector=None,
         )
 
     def _value_types(self, schema_id: int, columns: tuple[str, ...] | None) -> tuple[DataType, ...]:
@@ -296,7 +304,9 @@ class EntryCodec:
 def _filled(cls: type[T], **values: Any) -> T:
     """Make a frozen dataclass of all its fields; its own constructor sets them one call at a time."""
     made = object.__new__(cls)
-    made.__dict__.update(values)
+    setters = _SETTERS[cls]
+    for name, value in values.items():
+        setters[name](made, value)
     return made
 
 
@@ -309,6 +319,8 @@ def stats_to_record(stats: SimpleStats, types: tuple[DataType, ...]) -> dict[str
 def stats_from_record(record: Mapping[str, Any], types: tuple[DataType, ...]) -> SimpleStats:
     """Return the statistics in an Avro record of columns of `types`."""
     counts = tuple(record.get("_NULL_COUNTS") or ())
+    if not counts and record["_MIN_VALUES"] == record["_MAX_VALUES"] == _NO_VALUES:
+        return EMPTY_STATS
     return SimpleStats.encoded(record["_MIN_VALUES"], record["_MAX_VALUES"], counts, types)
 
 

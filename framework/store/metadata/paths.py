@@ -19,7 +19,13 @@ from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from lockgate.framework.store.metadata.generations import generation_of
-from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_file_name, check_number
+from lockgate.framework.store.metadata.trust import (
+    NO_ROOTS,
+    ExternalRoots,
+    check_file_name,
+    check_file_names,
+    check_number,
+)
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day, time_of
 
@@ -83,6 +89,18 @@ class TablePaths:
         if file.external_path:
             return self.external.path(file.external_path, self.location)
         return f"{self._of_schema(file.schema_id).bucket_path(partition, bucket)}/{name}"
+
+    def data_files(
+        self, partition: Sequence[Any], bucket: int, files: Sequence[DataFileMeta]
+    ) -> tuple[str, ...]:
+        """Return the paths of data files of one bucket."""
+        names = [file.file_name for file in files]
+        check_file_names(names, "a data file")
+        if any(file.external_path for file in files):
+            return tuple([self.data_file(partition, bucket, file) for file in files])
+        schemas = [file.schema_id for file in files]
+        folders = {each: self._of_schema(each).bucket_path(partition, bucket) for each in set(schemas)}
+        return tuple([f"{folders[each]}/{name}" for each, name in zip(schemas, names, strict=True)])
 
     def check_entry(self, entry: ManifestEntry) -> None:
         """Raise UnsafePathError or CorruptFileError unless an entry says properly where its files are."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lockgate.errors import CorruptFileError, OptionError, UnsafePathError
@@ -24,17 +24,26 @@ _LOCAL_SCHEME = re.compile(r"^(?:file|local):(?://)?(?=/)")
 _S3_SCHEME = re.compile(r"^s3[an]?://")
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x1f\x7f/\\]")
 _NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f\\]")
+_NOT_PLAIN = frozenset(("", ".", ".."))
 _SHOWN = 200
 
 
 def check_file_name(name: object, what: str = "a file") -> str:
     """Return `name`; UnsafePathError if it is more than one part of a path, such as `..` or `a/b`."""
-    if type(name) is str and name and name not in (".", "..") and not _NOT_IN_A_NAME.search(name):
+    if type(name) is str and name not in _NOT_PLAIN and not _NOT_IN_A_NAME.search(name):
         return name
     raise UnsafePathError(
         f"{what} is named {_shown(name)}, which is not a plain name of a file: nothing was read or deleted "
         "there; restore the table's metadata, or ask the table's writer"
     )
+
+
+def check_file_names(names: Sequence[str], what: str = "a file") -> None:
+    """Check many names at once; raises as `check_file_name`."""
+    strange = not {*map(type, names)} <= {str} or not _NOT_PLAIN.isdisjoint(names)
+    if strange or _NOT_IN_A_NAME.search("".join(names)):
+        for name in names:
+            check_file_name(name, what)
 
 
 def check_number(value: object, what: str) -> int:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation, rows_left
 
 if TYPE_CHECKING:
     from lockgate.framework.store.schema.schema import TableSchema
-
-T = TypeVar("T")
 
 TARGET_SPLIT_SIZE = 128 * 2**20
 """Bytes up to which files are put together, by default (option `source.split.target-size`)."""
@@ -61,11 +59,10 @@ class Split:
     @property
     def size(self) -> int:
         """Bytes of the files."""
-        return sum(file.file_size for file in self.files)
+        return sum([file.file_size for file in self.files])
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Files of one bucket whose key ranges overlap, from old to new; `merge` as in `Split`."""
 
     entries: tuple[ManifestEntry, ...]
@@ -84,8 +81,14 @@ class Section:
 def by_bucket(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
     """Group files by partition and bucket; order of buckets and files as given."""
     grouped: dict[tuple[Any, ...], list[ManifestEntry]] = {}
+    key: tuple[Any, ...] = ()
+    bucket: list[ManifestEntry] = []
     for entry in entries:
-        grouped.setdefault((entry.partition, entry.bucket), []).append(entry)
+        # Neighbours are of one bucket as a rule.
+        if not key or entry.bucket != key[1] or entry.partition is not key[0]:
+            key = (entry.partition, entry.bucket)
+            bucket = grouped.setdefault(key, [])
+        bucket.append(entry)
     return list(grouped.values())
 
 
@@ -103,7 +106,8 @@ def sections_of(schema: TableSchema, entries: Sequence[ManifestEntry]) -> list[S
 
 def append_sections(entries: Sequence[ManifestEntry]) -> list[Section]:
     """Return the files of a bucket whose rows all have keys of their own, or none: each stands alone."""
-    return [Section((entry,), merge=False) for entry in entries]
+    make = Section._make
+    return [make(((entry,), False)) for entry in entries]
 
 
 def key_sections(entries: Sequence[ManifestEntry]) -> list[Section]:
@@ -151,7 +155,7 @@ def key_order(key: Sequence[Any]) -> tuple[Any, ...]:
 def pack_sections(
     sections: Sequence[Section],
     partition: Mapping[str, Any],
-    path_of: Callable[[ManifestEntry], str],
+    paths_of: Callable[[Sequence[ManifestEntry]], tuple[str, ...]],
     target_size: int = TARGET_SPLIT_SIZE,
     open_cost: int = OPEN_FILE_COST,
     *,
@@ -166,30 +170,40 @@ def pack_sections(
     splits = []
     for merge in (False, True):
         chosen = [section for section in sections if section.merge is merge]
+        if not chosen:
+            continue
+        entries = [entry for section in chosen for entry in section.entries]
+        files, paths = [entry.file for entry in entries], paths_of(entries)
+        vectors = [entry.vector for entry in entries]
         target = 1 if merge and merge_apart else target_size
-        for packed in _pack(chosen, lambda section: section.size(open_cost), target):
-            entries = [entry for section in packed for entry in section.entries]
+        first = 0
+        for last in _ends(chosen, open_cost, target):
             splits.append(
                 Split(
                     partition=partition,
                     bucket=entries[0].bucket,
-                    files=tuple(entry.file for entry in entries),
-                    paths=tuple(path_of(entry) for entry in entries),
+                    files=tuple(files[first:last]),
+                    paths=paths[first:last],
                     merge=merge,
-                    vectors=tuple(entry.vector for entry in entries),
+                    vectors=tuple(vectors[first:last]),
                 )
             )
+            first = last
     return splits
 
 
-def _pack(items: Sequence[T], weight: Callable[[T], int], target: int) -> Iterator[list[T]]:
-    packed: list[T] = []
-    total = 0
-    for item in items:
-        if packed and total + weight(item) > target:
-            yield packed
-            packed, total = [], 0
-        packed.append(item)
-        total += weight(item)
-    if packed:
-        yield packed
+def _ends(sections: Sequence[Section], open_cost: int, target: int) -> Iterator[int]:
+    """Return the number of files up to the end of each split."""
+    files = before = total = 0
+    for section in sections:
+        if len(section.entries) == 1:  # as in tables of very many files
+            size = section.entries[0].file.file_size
+            size = size if size > open_cost else open_cost
+        else:
+            size = section.size(open_cost)
+        if files > before and total + size > target:
+            yield files
+            before, total = files, 0
+        files += len(section.entries)
+        total += size
+    yield files

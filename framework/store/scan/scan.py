@@ -170,6 +170,7 @@ def plan_scan(
         kept = funnel.run(KeptFiles(question, files, files.live), pruners)
         packed = _Splits(table, schema, merge_apart=merge_apart)
         splits = [split for bucket in kept.buckets for split in packed.of(bucket)]
+        del kept  # a million sections, which the collector need not look at
     report = replace(
         _report(table, resolved, order, funnel.steps, push_down, _note(pruners)),
         seconds=time.monotonic() - started,
@@ -244,14 +245,16 @@ class _Splits:
         return pack_sections(
             sections,
             values,
-            self._path_of,
+            self._paths_of,
             options.get_option(table_options.SOURCE_SPLIT_TARGET_SIZE),
             options.get_option(table_options.SOURCE_SPLIT_OPEN_FILE_COST),
             merge_apart=self._merge_apart,
         )
 
-    def _path_of(self, entry: ManifestEntry) -> str:
-        return self._table.paths.data_file(entry.partition, entry.bucket, entry.file)
+    def _paths_of(self, entries: Sequence[ManifestEntry]) -> tuple[str, ...]:
+        first = entries[0]
+        files = [entry.file for entry in entries]
+        return self._table.paths.data_files(first.partition, first.bucket, files)
 
 
 def _note(pruners: Sequence[Pruner[KeptFiles]]) -> str:

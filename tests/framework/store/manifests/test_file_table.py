@@ -18,7 +18,13 @@ from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.column_bounds import is_bounded, may_match_files
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
-from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
+from lockgate.framework.store.manifests.manifest import (
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    VectorLocation,
+    live_entries,
+)
 from lockgate.framework.store.pruning.pruners import FileStatistics
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import (
@@ -235,6 +241,28 @@ def test_buckets_are_told_apart(places: list[tuple[str, int, int]], data: st.Dat
         keep and bucket >= 0 and total > 0 for keep, (_, bucket, total) in zip(chosen, places, strict=True)
     ]
     assert narrowed == wanted
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=1, max_size=40), st.data())
+def test_masks_choose_and_count_files(files: list[tuple[bool, int]], data: st.DataObject) -> None:
+    entries = [
+        ManifestEntry(FileKind.ADD, (), number % 3, 3, DataFileMeta(f"{number}.orc", 10, rows))
+        for number, (_, rows) in enumerate(files)
+    ]
+    table = FileTable(entries)
+    for chosen in ([keep for keep, _ in files], [True] * len(files), [False] * len(files)):
+        wanted = [entry for entry, keep in zip(entries, chosen, strict=True) if keep]
+        count = table.count(np.array(chosen))
+        assert table.select(np.array(chosen)) == wanted
+        assert (count.files, count.rows) == (len(wanted), sum(each.file.row_count for each in wanted))
+        assert count.buckets == len({each.bucket for each in wanted})
+    number = data.draw(st.integers(0, len(files) - 1), "the file with a vector")
+    hidden = np.arange(len(files)) == len(files) - 1
+    changed = table.with_vectors({number: VectorLocation("v", 1, 2, cardinality=1)}, hidden)
+    rows = [each for _, each in files]
+    rows[number] -= 1
+    assert changed.count(changed.live).rows == sum(rows[:-1])
+    assert table.count(table.live).rows == sum(rows) + 1
 
 
 def test_an_empty_table_of_files() -> None:

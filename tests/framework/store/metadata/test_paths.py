@@ -27,7 +27,7 @@ from lockgate.framework.store.metadata.paths import (
     partition_text,
     unescape,
 )
-from lockgate.framework.store.metadata.trust import ExternalRoots
+from lockgate.framework.store.metadata.trust import ExternalRoots, check_file_names
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,13 @@ def test_escaped_characters() -> None:
     assert escape("ä b-_.~") == "ä b-_.~"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\nb", None, 7, ["a"]])
+def test_one_strange_name_among_many_is_refused(name: Any) -> None:
+    check_file_names(["a.orc", "b.orc", "..."])
+    with pytest.raises(UnsafePathError, match="a data file is named"):
+        check_file_names(["a.orc", name, "b.orc"], "a data file")
+
+
 def test_paths_of_a_table(make_table: Callable[..., Table], data_file: Callable[..., DataFileMeta]) -> None:
     columns = {"id": pa.int64(), "dt": pa.date32(), "s": pa.string()}
     table = make_table(columns=columns, partition_keys=("dt", "s"))
@@ -167,4 +174,11 @@ def test_paths_of_a_table(make_table: Callable[..., Table], data_file: Callable[
         paths.data_file(partition, 0, outside)
     elsewhere = TablePaths(table.location, table.schema, external=ExternalRoots.parse("/elsewhere"))
     assert elsewhere.data_file(partition, 0, outside) == "/elsewhere/data-2.orc"
+    many = [file, outside, data_file("data-3.orc")]
+    assert elsewhere.data_files(partition, 0, many) == tuple(
+        elsewhere.data_file(partition, 0, each) for each in many
+    )
+    assert paths.data_files(partition, 0, [file, many[2]]) == (f"{folder}/data-1.orc", f"{folder}/data-3.orc")
+    with pytest.raises(UnsafePathError, match=r"below no root"):
+        paths.data_files(partition, 0, many)
     assert make_table("plain").paths.bucket_path((), 3).endswith("/plain/bucket-3")
