@@ -25,6 +25,9 @@ public final class OrcScans {
     SQLConf conf = spark.sessionState().conf();
     Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
     return new ScanReaders(
-        spec, SentConfiguration.of(spark), filters, conf.orcVectorizedReaderBatchSize());
+        spec,
+        SentConfiguration.of(spark),
+        filters,
+        Math.max(1, conf.orcVectorizedReaderBatchSize()));
   }
 }

@@ -61,9 +61,9 @@ public final class SplitPacker {
         mayKeepBuckets
             && !plan.get("bucketing").isNull()
             && spark.sessionState().conf().v2BucketingEnabled();
-    SplitPacker packer = new SplitPacker(spec, most, openCost, bucketed);
+    SplitPacker packer = new SplitPacker(spec, Math.max(most, 1), openCost, bucketed);
     return bucketed && !packer.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
-        ? new SplitPacker(spec, most, openCost, false)
+        ? new SplitPacker(spec, packer.most, openCost, false)
         : packer;
   }
 

@@ -376,7 +376,14 @@ public final class LockgateScan
 
   /** All that decides which rows are read. */
   public synchronized ScanState state() {
-    return new ScanState(request.deepCopy(), shown, wholeFiles, late);
+    return new ScanState(question().deepCopy(), shown, wholeFiles, late);
+  }
+
+  /** The request without the text of the statement, which records of access name. */
+  private synchronized ObjectNode question() {
+    ObjectNode out = Bridge.object();
+    out.setAll(request);
+    return out.without("statement");
   }
 
   /** Tells whether the rows may outlive their query, as Python decided. */
@@ -387,7 +394,7 @@ public final class LockgateScan
   @Override
   public boolean equals(Object other) {
     return other instanceof LockgateScan scan
-        && scan.request.equals(request)
+        && scan.question().equals(question())
         && scan.shown.equals(shown)
         && scan.wholeFiles == wholeFiles
         && scan.late.equals(late);
@@ -395,6 +402,6 @@ public final class LockgateScan
 
   @Override
   public int hashCode() {
-    return 31 * request.hashCode() + shown.hashCode();
+    return 31 * question().hashCode() + shown.hashCode();
   }
 }
