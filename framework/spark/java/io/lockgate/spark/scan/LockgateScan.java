@@ -376,14 +376,7 @@ public final class LockgateScan
 
   /** All that decides which rows are read. */
   public synchronized ScanState state() {
-    return new ScanState(question().deepCopy(), shown, wholeFiles, late);
-  }
-
-  /** The request without the text of the statement, which records of access name. */
-  private synchronized ObjectNode question() {
-    ObjectNode out = Bridge.object();
-    out.setAll(request);
-    return out.without("statement");
+    return ScanState.of(request.deepCopy(), shown, wholeFiles, late);
   }
 
   /** Tells whether the rows may outlive their query, as Python decided. */
@@ -393,15 +386,15 @@ public final class LockgateScan
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof LockgateScan scan
-        && scan.question().equals(question())
-        && scan.shown.equals(shown)
-        && scan.wholeFiles == wholeFiles
-        && scan.late.equals(late);
+    return other instanceof LockgateScan scan && scan.compared().equals(compared());
   }
 
   @Override
   public int hashCode() {
-    return 31 * question().hashCode() + shown.hashCode();
+    return compared().hashCode();
+  }
+
+  private synchronized ScanState compared() {
+    return ScanState.of(request, shown, wholeFiles, late);
   }
 }

@@ -1,6 +1,7 @@
 package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
@@ -12,6 +13,14 @@ import org.apache.spark.sql.types.StructType;
  */
 public record ScanState(ObjectNode request, StructType shown, boolean wholeFiles, LateFilters late)
     implements Scan {
+  /** Leaves the text of the statement out of a request: records of access name it. */
+  static ScanState of(ObjectNode request, StructType shown, boolean wholeFiles, LateFilters late) {
+    ObjectNode kept = Bridge.object();
+    kept.setAll(request);
+    kept.remove("statement");
+    return new ScanState(kept, shown, wholeFiles, late);
+  }
+
   @Override
   public StructType readSchema() {
     return shown;
