@@ -17,6 +17,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import Schema, TableSchema
+from lockgate.lookup.join import worker
 
 KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
@@ -121,6 +122,13 @@ class FakeTable:
             if snapshot.commit_kind is not CommitKind.COMPACT:
                 rows = self._changes[number].select([*columns, "_VALUE_KIND"])
                 yield FakeChange(number, snapshot.commit_kind, rows)
+
+
+@pytest.fixture(autouse=True)
+def no_states_stay_open() -> Iterator[None]:
+    """Close what a test asked in this process, as a task does: its states would stay open."""
+    yield
+    worker.close_states()
 
 
 @pytest.fixture(params=["full", "memory"])

@@ -226,7 +226,7 @@ def test_workers_get_the_key_from_the_owner(lookup: Lookup, monkeypatch: pytest.
 
     # A killed owner leaves its socket; the next one answers, and a new worker waits for it.
     worker._ciphers.clear()
-    worker._open.clear()
+    worker.close_states()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert ask(lookup, 1, 8) == "Secret-00008"

@@ -38,13 +38,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make an
 Reader = Callable[[CacheDirectory, int, int], str]
 
 
-@pytest.fixture(autouse=True)
-def no_states_stay_open() -> Iterator[None]:
-    yield
-    while worker._open:
-        worker._open.popitem()[1][1].close()
-
-
 def by_python(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     """Ask a state for the key 1, as a task in a Python worker does, which waits for it for a moment."""
     keys = [pa.array([1], pa.int64())]

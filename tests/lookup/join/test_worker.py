@@ -19,13 +19,6 @@ SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 FIELDS = (pa.field("text", pa.string()),)
 
 
-@pytest.fixture(autouse=True)
-def no_states_stay_open() -> Iterator[None]:
-    yield
-    while worker._open:
-        worker._open.popitem()[1][1].close()
-
-
 def asked_of(lookup: LookupTable, *, many: bool, retry: Retry | None = None) -> TaskLookup:
     return TaskLookup((lookup.status().directory,), FIELDS, many, 1 << 20, retry)
 
