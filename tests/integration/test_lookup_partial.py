@@ -55,3 +55,35 @@ def test_a_partial_cache_answers_as_the_table_while_it_changes(
         lookup_join(
             stream.selectExpr("cast(id AS STRING) AS name"), name, on="name", select=["n"], options=given
         ).collect()
+
+
+def test_a_query_service_answers_a_statement(
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of more than thirty-two bytes for a test")
+    secret.chmod(0o600)
+    monkeypatch.setenv("LOCKGATE_QUERY_SERVICE_SECRET", str(secret))
+    name = table("served")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, n INT) TBLPROPERTIES ('primary-key'='id', 'bucket'='2')")
+    spark.sql(f"INSERT INTO {name} SELECT id, cast(id AS INT) FROM range(400)")
+    spark.range(-20, 460, 3).createOrReplaceTempView("asks")
+    hint = ", ".join(f"'{key}'='{value}'" for key, value in {**options, "lookup.remote": "true"}.items())
+    short = name.removeprefix("lake.")
+    (started,) = spark.sql(f"CALL lake.sys.query_service('{short}')").collect()
+    assert started.address.rpartition(":")[2].isdigit()
+    assert len(started.fingerprint.split(":")) == 32
+    try:
+        joined = spark.sql(
+            f"SELECT a.id, d.n FROM asks a LEFT JOIN {name} /*+ OPTIONS({hint}) */ "
+            "FOR SYSTEM_TIME AS OF PROCTIME() AS d ON a.id = d.id"
+        )
+        same(joined, spark.sql(f"SELECT a.id, d.n FROM asks a LEFT JOIN {name} d ON a.id = d.id"))
+        assert "secret of more" not in joined._jdf.queryExecution().toString()
+    finally:
+        (stopped,) = spark.sql(f"CALL lake.sys.stop_query_service('{short}')").collect()
+    assert stopped.stopped_services_count == 1
