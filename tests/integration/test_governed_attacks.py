@@ -179,9 +179,9 @@ def test_methods_of_java_take_a_right_of_their_own(world: World, function: str) 
 @pytest.mark.parametrize(
     ("setting", "value", "row_filter_text"),
     [
-        ("spark.sql.ansi.enabled", "false", "CAST(concat(dept, '-') AS INT) IS NULL"),
         ("spark.sql.ansi.doubleQuotedIdentifiers", "true", 'dept <> "dept"'),
-        ("spark.sql.caseSensitive", "true", "DEPT = 'x'"),
+        ("spark.sql.session.timeZone", "Asia/Tokyo", "hour(timestamp_seconds(id)) = 0 AND dept = 'x'"),
+        ("spark.sql.functionResolution.sessionOrder", "last", "upper(dept) = 'X'"),
         ("spark.sql.parser.escapedStringLiterals", "true", r"dept <> '\\x' AND dept = 'x'"),
     ],
 )

@@ -77,7 +77,6 @@ def test_statements_are_refused_by_name(
         ("spark.sql.variable.substitute", "false"),
         ("spark.hadoop.fs.s3a.access.key", "secret-value"),
         ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
-        ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
     ],
 )
 def test_settings_are_fenced_without_a_statement(

@@ -70,7 +70,7 @@ ROOMS = {
         "streams",
         "system",
     ),
-    "framework.spark": ("operations", "bridge"),
+    "framework.spark": ("vocabulary", "operations", "bridge"),
     "framework.lineage": ("model", "store", "questions", "export", "judges"),
     "framework.index": ("database",),
     "framework.governance": ("points", "ranger", "audit", "requests"),

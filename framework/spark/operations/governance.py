@@ -54,11 +54,15 @@ _WORD = re.compile(r"\w+")
 def decide(context: Context, request: DecideRequest) -> DecideAnswer:
     """Say of each relation what the one who asks sees of it; AccessDeniedError for what may not be done."""
     with answering_statement(request["statement"]):
-        return {
-            "free_settings": check_settings(context, request["settings"]),
-            "free": check_nodes(context, request["nodes"]),
-            "relations": [_answer(context, each) for each in request["relations"]],
-        }
+        free = check_nodes(context, request["nodes"])
+        relations = [_answer(context, each) for each in request["relations"]]
+        hidden = [
+            each
+            for each, answer in zip(request["relations"], relations, strict=True)
+            if answer["filter"] is not None or answer["masks"]
+        ]
+        free_settings = check_settings(context, request["settings"], [*hidden, *request["guarded"]])
+        return {"free_settings": free_settings, "free": free, "relations": relations}
 
 
 def refuse(context: Context, request: RefuseRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
@@ -15,10 +16,9 @@ from lockgate.framework.spark.foreign_relations import (
     targets_of,
 )
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.governance import NodeJson, StatementTarget
-from lockgate.framework.spark.plan_nodes import (
+from lockgate.framework.spark.operations.messages.governance import NodeJson, RelationJson, StatementTarget
+from lockgate.framework.spark.vocabulary.plan_nodes import (
     ACTIONS,
-    CHECKED_ELSEWHERE,
     COPYING,
     FILE_SOURCES,
     FREE,
@@ -28,8 +28,8 @@ from lockgate.framework.spark.plan_nodes import (
     SETTINGS,
     SHOWING,
     STREAM,
-    is_fenced,
 )
+from lockgate.framework.spark.vocabulary.settings import CHECKED_ELSEWHERE, is_fenced, kind_of
 from lockgate.framework.store.grants import hidden_from
 from lockgate.framework.store.rename import policy_name
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE, Action.ALTER})
 TEMPORARY = "temporary"
+_WITH_ZONE = re.compile(r"\bTIMESTAMP(_LTZ)?\b", re.IGNORECASE)
 _KINDS: dict[str, Literal["table", "database", "path"]] = {
     "table": "table",
     "database": "database",
@@ -59,22 +60,45 @@ def check_nodes(context: Context, nodes: Iterable[NodeJson]) -> list[str]:
     return sorted({node["node"] for node in nodes} & FREE)
 
 
-def check_settings(context: Context, changed: Iterable[str]) -> list[str]:
+def check_settings(
+    context: Context, changed: Iterable[str], hidden: Iterable[RelationJson] = ()
+) -> list[str]:
     """Return which of the settings that a session has changed are free to everybody.
 
-    Raises AccessDeniedError where one is not: it is to be as it was when the application started.
+    `hidden` are the relations of the statement with a row filter or a mask. Raises AccessDeniedError where a
+    setting is the server's, and where one would give such a relation other rows or values.
     """
     if not plugins().decides_access():
         return []
-    names = sorted(changed)
-    fenced = [name for name in names if is_fenced(name) and name not in CHECKED_ELSEWHERE]
+    names = sorted(set(changed) - CHECKED_ELSEWHERE)
+    fenced = [name for name in names if is_fenced(name)]
     if fenced:
         raise AccessDeniedError(
             f"the session of user {context.principal.user!r} has changed {', '.join(fenced)}, which only the "
             "server sets: unset it, or use another session",
-            tuple(f"the setting {name} in the server's configuration" for name in fenced),
+            _of_server(fenced),
         )
-    return names
+    relations = list(hidden)
+    bad = {"meaning", "zone"} if any(map(_has_text_of_times, relations)) else {"meaning"}
+    unfit = [name for name in names if kind_of(name) in bad]
+    if relations and unfit:
+        raise AccessDeniedError(
+            f"the session of user {context.principal.user!r} has changed {', '.join(unfit)}, under which row "
+            "filters and masks of this statement could give something else: RESET it, or use another session",
+            _of_server(unfit),
+        )
+    return sorted(set(changed) & CHECKED_ELSEWHERE | {name for name in names if kind_of(name) == "free"})
+
+
+def _of_server(settings: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"the setting {name} in the server's configuration" for name in settings)
+
+
+def _has_text_of_times(relation: RelationJson) -> bool:
+    """Say whether a relation may hold times as text without a zone, which are times of the session's zone."""
+    if relation["kind"] == "lockgate":
+        return False
+    return any(_WITH_ZONE.search(column["type"]) for column in relation["columns"])
 
 
 def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:

@@ -92,12 +92,14 @@ class DecideRequest(TypedDict):
     """The relations that a statement reads, and the nodes of its plan that are not known to be free.
 
     `settings` are those that its session has changed since the application started, without values.
+    `guarded` are relations with a row filter or a mask about which the one who asks knows already.
     `statement` is the beginning of its text, for records, null if it has none.
     """
 
     relations: list[RelationJson]
     nodes: list[NodeJson]
     settings: list[str]
+    guarded: list[RelationJson]
     statement: str | None
 
 

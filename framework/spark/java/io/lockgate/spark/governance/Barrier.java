@@ -43,9 +43,15 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
    * @param rights tells apart what different users see
    * @param refused whether nothing of it may be read
    * @param removable whether queries that use no hidden column need no barrier, as Python says
+   * @param computed whether there is a row filter or a mask, which settings of a session must suit
    */
   public record Guarded(
-      ObjectNode relation, String user, String rights, boolean refused, boolean removable) {
+      ObjectNode relation,
+      String user,
+      String rights,
+      boolean refused,
+      boolean removable,
+      boolean computed) {
     @Override
     public boolean equals(Object other) {
       return other instanceof Guarded guarded

@@ -60,7 +60,7 @@ public final class Govern extends Rule<LogicalPlan> {
     StatementText.analysing();
     SealedBarrier.sealing(session);
     String user = Users.current();
-    Question question = new Question(session, user, changedSettings());
+    Question question = new Question(session, user, changedSettings(session));
     question.noteNamed(plan);
     new PlanWalk(question::note).over(plan);
     LogicalPlan seen = plan;
@@ -74,10 +74,23 @@ public final class Govern extends Rule<LogicalPlan> {
   }
 
   /** Names the settings that this session has changed, but for those that Python said are free. */
-  private List<String> changedSettings() {
+  private static List<String> changedSettings(SparkSession session) {
     List<String> changed = ChangedSettings.of(session);
     changed.removeAll(FREE_SETTINGS);
     return changed;
+  }
+
+  /**
+   * Asks again, where the rows of a relation are about to be computed, whether the session's
+   * settings suit its row filter and masks: they may have changed since the statement was analysed.
+   */
+  static void settingsSuit(SparkSession session, Barrier.Guarded guarded) {
+    List<String> changed = guarded.computed() ? changedSettings(session) : List.of();
+    if (!changed.isEmpty() && isGoverned(session)) {
+      Question question = new Question(session, guarded.user(), changed);
+      question.noteGuarded(guarded);
+      question.ask(null);
+    }
   }
 
   /** Before there is a Python, the server's own configuration says it: no user's SET can. */
@@ -98,6 +111,7 @@ public final class Govern extends Rule<LogicalPlan> {
     private final List<LogicalPlan> order = new ArrayList<>();
     private final ArrayNode nodes = Bridge.JSON.createArrayNode();
     private final List<String> settings;
+    private final ArrayNode guarded = Bridge.JSON.createArrayNode();
 
     Question(SparkSession session, String user, List<String> settings) {
       this.statements = new Statements(session);
@@ -117,6 +131,9 @@ public final class Govern extends Rule<LogicalPlan> {
           && !FREE.contains(Statements.name(plan))) {
         nodes.add(statements.describe(plan));
       }
+      if (found == null && Barrier.of(plan) != null) {
+        noteGuarded(Barrier.of(plan).guarded());
+      }
       ObjectNode call = Barrier.of(plan) != null ? null : Statements.describeCall(plan);
       if (call != null) {
         nodes.add(call);
@@ -134,6 +151,12 @@ public final class Govern extends Rule<LogicalPlan> {
       }
     }
 
+    void noteGuarded(Barrier.Guarded seen) {
+      if (seen.computed()) {
+        guarded.add(seen.relation());
+      }
+    }
+
     boolean isEmpty() {
       return order.isEmpty() && nodes.isEmpty() && settings.isEmpty();
     }
@@ -144,7 +167,10 @@ public final class Govern extends Rule<LogicalPlan> {
       order.forEach(each -> relations.add(described.get(each)));
       request.set("nodes", nodes);
       settings.forEach(request.putArray("settings")::add);
-      request.put("statement", StatementText.start(statement, StatementText.LONGEST));
+      request.set("guarded", guarded);
+      request.put(
+          "statement",
+          statement == null ? null : StatementText.start(statement, StatementText.LONGEST));
       JsonNode answer = Bridge.ask("governance.decide", request);
       answer.get("free").forEach(name -> FREE.add(name.asText()));
       answer.get("free_settings").forEach(name -> FREE_SETTINGS.add(name.asText()));

@@ -34,6 +34,7 @@ public final class GovernedRowsExec extends LeafRowsExec {
   /** The plan of the relation, its row filter and its masks; made when the rows are wanted. */
   private synchronized SparkPlan inner() {
     if (inner == null) {
+      Govern.settingsSuit(session(), barrier.guarded());
       inner =
           HiddenFailures.hiding(
               () -> QueryExecution$.MODULE$.prepareExecutedPlan(session(), barrier.child()));

@@ -14,6 +14,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.CurrentTimeZone;
 import org.apache.spark.sql.catalyst.expressions.CurrentUser;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -79,7 +80,8 @@ final class Guard {
             user,
             decided.get("rights").asText(),
             refused,
-            decided.get("removable").asBoolean()));
+            decided.get("removable").asBoolean(),
+            !decided.get("filter").isNull() || !decided.get("masks").isEmpty()));
   }
 
   private Expression value(Attribute column, boolean refused, Set<String> denied, JsonNode masks) {
@@ -139,23 +141,33 @@ final class Guard {
     return Relations.withOption(plan, LoadedTable.GRANT, token);
   }
 
-  /** The user of a policy is the one who asks, not the one whose process this is. */
+  /**
+   * The user of a policy is the one who asks, not the one whose process this is; zone, database and
+   * catalog are the server's, whatever the session has set.
+   */
   private LogicalPlan withUser(LogicalPlan plan) {
-    return plan.transformAllExpressionsWithSubqueries(
-        new AbstractPartialFunction<Expression, Expression>() {
-          @Override
-          public boolean isDefinedAt(Expression each) {
-            return each instanceof CurrentUser;
-          }
+    LogicalPlan found =
+        plan.transformAllExpressionsWithSubqueries(
+            new AbstractPartialFunction<Expression, Expression>() {
+              @Override
+              public boolean isDefinedAt(Expression each) {
+                return each instanceof CurrentUser || each instanceof CurrentTimeZone;
+              }
 
-          @Override
-          @SuppressWarnings("unchecked") // an expression takes the place of one
-          public <A extends Expression, B> B applyOrElse(A each, scala.Function1<A, B> otherwise) {
-            return each instanceof CurrentUser
-                ? (B) new Literal(UTF8String.fromString(user), DataTypes.StringType)
-                : otherwise.apply(each);
-          }
-        });
+              @Override
+              @SuppressWarnings("unchecked") // an expression takes the place of one
+              public <A extends Expression, B> B applyOrElse(
+                  A each, scala.Function1<A, B> otherwise) {
+                return isDefinedAt(each)
+                    ? (B) text(each instanceof CurrentUser ? user : policies.zone())
+                    : otherwise.apply(each);
+              }
+            });
+    return policies.placed(found);
+  }
+
+  private static Literal text(String value) {
+    return new Literal(UTF8String.fromString(value), DataTypes.StringType);
   }
 
   /** The relation below a barrier. */

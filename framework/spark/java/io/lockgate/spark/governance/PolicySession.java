@@ -11,6 +11,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SupportQueryContext;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceCurrentLike;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
@@ -50,6 +51,15 @@ final class PolicySession {
 
   Expression parsed(String text) throws Exception {
     return inside(() -> Origins.without(session.sessionState().sqlParser().parseExpression(text)));
+  }
+
+  String zone() {
+    return session.sessionState().conf().sessionLocalTimeZone();
+  }
+
+  /** The plan, in which the current database and catalog are those of this session. */
+  LogicalPlan placed(LogicalPlan plan) {
+    return new ReplaceCurrentLike(session.sessionState().catalogManager()).apply(plan);
   }
 
   /** Does work under the settings of this session, which a parser and an analyzer look up. */

@@ -162,35 +162,3 @@ BY_NAME = _words("""
     StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation
     V2ChangelogReference V2TableReference
 """)
-
-# Settings that define catalogs, keys, users and rules; and those by which functions of a policy, or stored
-# values, would mean something else while a query runs.
-_FENCED = (
-    "spark.lockgate.",
-    "spark.sql.catalog.",
-    "spark.sql.extensions",
-    "spark.sql.optimizer.excludedrules",
-    "spark.sql.adaptive.optimizer.excludedrules",
-    "spark.sql.redaction.",
-    "spark.sql.variable.substitute",
-    "spark.redaction.",
-    "spark.sql.legacy.",
-    "spark.sql.readsidecharpadding",
-    "spark.sql.parquet.datetimerebasemodeinread",
-    "spark.sql.parquet.int96rebasemodeinread",
-    "spark.sql.avro.datetimerebasemodeinread",
-    "spark.sql.icu.",
-    "spark.sql.mapkeydeduppolicy",
-    "spark.sql.jsongenerator.",
-    "spark.hadoop.",
-    "fs.",
-)
-
-
-# The JVM itself checks who may name a user; only the application can set the other.
-CHECKED_ELSEWHERE = frozenset({"spark.lockgate.user", "spark.lockgate.acts-for-others"})
-
-
-def is_fenced(setting: str) -> bool:
-    """Say whether a session may not set a conf by a statement."""
-    return setting.strip().lower().startswith(_FENCED)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from lockgate.framework.spark.plan_nodes import ACTIONS, BY_NAME, FREE, RELATIONS, SETTINGS, is_fenced
+from lockgate.framework.spark.vocabulary.plan_nodes import ACTIONS, BY_NAME, FREE, RELATIONS, SETTINGS
 
 JARS = Path(pyspark.__file__).parent / "jars"
 LOGICAL = "org/apache/spark/sql/catalyst/plans/logical/"
@@ -82,16 +82,3 @@ def test_every_node_of_the_installed_spark_is_classified() -> None:
 def test_a_node_has_one_class() -> None:
     groups = [FREE, RELATIONS, SETTINGS, frozenset(ACTIONS), BY_NAME]
     assert sum(map(len, groups)) == len(frozenset().union(*groups))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    ["spark.lockgate.user", "SPARK.SQL.Catalog.lake", "spark.sql.extensions", "fs.s3a.secret.key"],
-)
-def test_settings_that_decide_about_access_are_fenced(setting: str) -> None:
-    assert is_fenced(setting)
-
-
-def test_other_settings_are_free() -> None:
-    assert not is_fenced("spark.sql.shuffle.partitions")
-    assert not is_fenced("spark.sql.ansi.enabled")

@@ -1,0 +1,132 @@
+"""Settings of a session under row filters and masks, which have the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from governed_world import SEEN, World
+from pyspark.errors import AnalysisException
+from ranger_world import allow, mask, row_filter
+
+from lockgate.framework.spark.vocabulary.settings import is_judged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+UNFIT = [
+    ("spark.sql.ansi.enabled", "false"),
+    ("spark.sql.caseSensitive", "true"),
+    ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
+    ("spark.sql.optimizer.decorrelateInnerQuery.enabled", "false"),
+    ("spark.sql.aSettingOfTomorrow", "secret-value"),
+    ("parquet.read.filter", "secret-value"),
+]
+ZONE = "spark.sql.session.timeZone"
+
+
+@contextmanager
+def changed(session: SparkSession, setting: str, value: str) -> Iterator[None]:
+    """Change a setting as clients do, without a statement."""
+    session.conf.set(setting, value)
+    try:
+        yield
+    finally:
+        session.conf.unset(setting)
+
+
+def test_every_setting_of_the_installed_spark_is_judged(lake: Lake) -> None:
+    jvm: Any = lake.spark._jvm
+    settings = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+    names = [entry.key() for entry in settings.getConfigEntries().toArray()]
+    assert len(names) > 500
+    assert [name for name in names if not is_judged(name) and not settings.isStaticConfigKey(name)] == []
+
+
+@pytest.mark.parametrize(("setting", "value"), UNFIT)
+def test_what_policies_compute_takes_the_settings_of_the_server(
+    limited: World, people: str, setting: str, value: str
+) -> None:
+    session, query = limited.session("ann"), f"SELECT id, ssn FROM {people}"
+    limited.sql("CREATE OR REPLACE TEMPORARY VIEW seen AS " + query)
+    with changed(session, setting, value):
+        for text in (query, "SELECT id FROM seen", f"SELECT count(*) FROM {people}"):
+            with pytest.raises(AnalysisException, match=f"has changed {setting}") as refused:
+                limited.sql(text)
+            assert "secret-value" not in str(refused.value)
+        # Of what is not hidden the user may have any settings, and so may others.
+        assert limited.sql("SELECT 1") == [(1,)]
+    with changed(limited.session("root"), setting, value):
+        assert len(limited.sql(query, "root")) == 4
+    assert limited.sql(query) == SEEN
+
+
+def test_a_plan_that_is_older_than_a_change_is_not_run(limited: World, people: str) -> None:
+    session = limited.session("ann")
+    rows = session.sql(f"SELECT id, ssn FROM {people}")
+    with (
+        changed(session, "spark.sql.ansi.enabled", "false"),
+        pytest.raises(Exception, match=r"has changed spark\.sql\.ansi\.enabled"),
+    ):
+        rows.collect()
+    assert sorted(map(tuple, rows.collect())) == SEEN
+
+
+def test_a_refused_setting_is_put_back_by_a_statement(limited: World, people: str) -> None:
+    limited.sql("SET spark.sql.ansi.enabled = false")
+    with pytest.raises(AnalysisException, match="RESET it"):
+        limited.sql(f"SELECT id, ssn FROM {people}")
+    limited.sql("RESET spark.sql.ansi.enabled")
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_the_zone_of_policies_is_the_servers(limited: World, people: str, lake: Lake) -> None:
+    server = lake.spark.conf.get(ZONE)
+    limited.put(
+        allow(f"{people}.*", users=["ann"]),
+        mask(f"{people}.name", "CUSTOM", users=["ann"], value="current_timezone()"),
+        mask(
+            f"{people}.dept",
+            "CUSTOM",
+            users=["ann"],
+            value="date_format(timestamp_seconds(0), 'dd HH') || current_database() || current_catalog()",
+        ),
+        row_filter(
+            people, "hour(timestamp_seconds(id * 3600)) = id AND current_timezone() <> 'x'", users=["ann"]
+        ),
+    )
+    query = f"SELECT id, name, dept FROM {people}"
+    before = limited.sql(query)
+    assert {row[1] for row in before} <= {server}
+    limited.sql("USE lake")
+    limited.sql("SET TIME ZONE 'Pacific/Kiritimati'")
+    assert limited.sql("SELECT current_timezone()") == [("Pacific/Kiritimati",)]
+    assert limited.sql(query) == before
+    limited.sql(f"RESET {ZONE}")
+    limited.sql("USE spark_catalog")
+
+
+@pytest.fixture(scope="module")
+def times(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A table of times that are text in its file."""
+    folder = tmp_path_factory.mktemp("times")
+    (folder / "a.csv").write_text("1,2024-01-01 23:00:00\n2,2024-01-02 01:00:00\n")
+    lake.sql(f"CREATE TABLE spark_catalog.default.times (id INT, at TIMESTAMP) USING csv LOCATION '{folder}'")
+    yield "spark_catalog.default.times"
+    lake.sql("DROP TABLE spark_catalog.default.times")
+
+
+def test_times_of_files_are_not_shifted_under_a_row_filter(times: str, world: World) -> None:
+    only = row_filter(times, "at < TIMESTAMP'2024-01-02 00:00:00'", users=["ann"])
+    world.put(allow(f"{times}.*", users=["ann"]), only)
+    assert world.sql(f"SELECT id FROM {times}") == [(1,)]
+    world.sql("SET TIME ZONE '+14:00'")
+    with pytest.raises(AnalysisException, match=r"has changed spark\.sql\.session\.timeZone"):
+        world.sql(f"SELECT id FROM {times}")
+    assert world.sql("SELECT 1") == [(1,)]
+    world.sql(f"RESET {ZONE}")
+    assert world.sql(f"SELECT id FROM {times}") == [(1,)]
