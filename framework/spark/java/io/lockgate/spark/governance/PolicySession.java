@@ -11,6 +11,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SupportQueryContext;
+import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.optimizer.ReplaceCurrentLike;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -94,6 +95,9 @@ final class PolicySession {
           () -> {
             LogicalPlan found = session.sessionState().analyzer().execute(plan);
             session.sessionState().analyzer().checkAnalysis(found);
+            if (readsVariables(found)) {
+              throw new IllegalStateException("a variable of a script, which the user has named");
+            }
             return found;
           });
     } catch (Exception e) {
@@ -101,6 +105,23 @@ final class PolicySession {
           "A row filter or a mask of a policy does not suit the columns of its table, so nothing is"
               + " read of it: tell those who make the policies");
     }
+  }
+
+  /** Spark finds variables of a script that runs in this thread, whatever session analyses. */
+  private static boolean readsVariables(LogicalPlan plan) {
+    return plan.exists(
+        each ->
+            CollectionConverters.asJava(each.expressions()).stream()
+                .anyMatch(PolicySession::readsVariable));
+  }
+
+  private static boolean readsVariable(Expression found) {
+    return found.exists(
+        each ->
+            each instanceof VariableReference
+                || each instanceof PlanExpression<?> query
+                    && query.plan() instanceof LogicalPlan plan
+                    && readsVariables(plan));
   }
 
   /**
