@@ -60,7 +60,7 @@ _MEANING = (
 )
 
 # Settings that say how Spark computes, and what the user's own statements mean and write; and the folder that
-# Spark itself enters as it starts, and that no session can change.
+# Spark itself enters as it starts, and that no session can change. A Thrift server enters `hive.version`.
 _FREE = (
     *_words("""
         hive.exec.dynamic.partition hive.exec.max.dynamic.partitions spark.connect. spark.job
@@ -80,7 +80,7 @@ _FREE = (
             dropDuplicates. enforceTypeCoercionBeforeUnionDeduplication. error.messageFormat
             exchange.reuse execution. fileSource.insert. files.maxPartition files.maxRecordsPerFile
             files.minPartitionNum files.openCostInBytes functionResolution. groupBy hive.convertCTAS
-            hive.metastorePartitionPruning inMemoryColumnarStorage. inMemoryTableScanStatistics.
+            hive.metastorePartitionPruning hive.version inMemoryColumnarStorage. inMemoryTableScanStatistics.
             insertIntoReplace insertNestedTypeCoercion. join. json.filterPushdown. lateralColumnAlias.
             lazySetOperatorOutput. leafNodeDefaultParallelism limit. maxBroadcastTableSize
             maxConcurrentOutputFileWriters maxMetadataStringLength maxPlanStringLength
