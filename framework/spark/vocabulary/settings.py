@@ -46,7 +46,7 @@ _MEANING = (
     *(
         f"spark.sql.{name}"
         for name in _words("""
-            ansi.enabled artifact. avro. binaryOutputStyle binByRelationOperator.enabled caseSensitive
+            ansi.enabled artifact. avro. binByRelationOperator.enabled caseSensitive
             charAsVarchar chunkBase64String. collation. columnNameOfCorruptRecord csv. dataSource.
             datetime.java8API. decimalOperations. defaultColumn. dropTableOnView. experimental.
             execution.datasources. expressionTreeChangeLog. files. function. generatedColumn. geospatial.
@@ -60,16 +60,17 @@ _MEANING = (
 )
 
 # Settings that say how Spark computes, and what the user's own statements mean and write; and the folder that
-# Spark itself enters as it starts, and that no session can change. A Thrift server enters `hive.version`.
+# Spark itself enters as it starts, and that no session can change. A Thrift server enters some in each session.
 _FREE = (
     *_words("""
-        hive.exec.dynamic.partition hive.exec.max.dynamic.partitions spark.connect. spark.job
+        hive.exec.dynamic.partition hive.exec.max.dynamic.partitions hive.server2. spark.connect. spark.job
         spark.scheduler. spark.sql.hive.thriftServer. spark.sql.thriftserver.
     """),
     *(
         f"spark.sql.{name}"
         for name in _words("""
             adaptive. addPartitionInBatch. allowNamedFunctionArguments alwaysInlineCommonExpr analyzer.
+            binaryOutputStyle
             ansi.doubleQuotedIdentifiers ansi.enforceReservedKeywords ansi.relationPrecedence
             assumeAnsiFalseIfNotPersisted. autoBroadcastJoinThreshold avro.compression. avro.deflate.
             avro.filterPushdown. avro.xz. avro.zstandard. broadcastTimeout bucketing.
