@@ -60,7 +60,7 @@ _MEANING = (
 )
 
 # Settings that say how Spark computes, and what the user's own statements mean and write; and the folder that
-# Spark itself enters as it starts, and that no session can change. A Thrift server enters some in each session.
+# Spark itself enters as it starts, and that no session can change. A Thrift server enters some of its own.
 _FREE = (
     *_words("""
         hive.exec.dynamic.partition hive.exec.max.dynamic.partitions hive.server2. spark.connect. spark.job
