@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from governed_world import World
-from ranger_world import allow, mask, row_filter
+from ranger_world import allow, deny, mask, row_filter
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import MASKED
@@ -109,6 +109,65 @@ def test_a_cache_under_rights_follows_changes(
         found = lookup_join(stream, name, on="team", select=["id", "v"], how="inner", options=said)
         assert sorted((row.id, row.v) for row in found.collect()) == expected
         lake.sql(f"INSERT INTO {name} VALUES (1, 'aa', 'y'), (2, 'B', 'x'), (5, 'e', 'x'), (6, 'f', 'y')")
+
+
+@pytest.mark.long
+def test_a_partial_cache_under_rights_is_one_of_the_permitted_rows(
+    lake: Lake, world: World, options: dict[str, str], shared_table: Named
+) -> None:
+    """A user with a row filter, a mask and a denied column, against root on a table of what is permitted."""
+    whole, permitted = shared_table("whole"), shared_table("permitted")
+    for name in (whole, permitted):
+        lake.sql(
+            f"CREATE TABLE {name} (id BIGINT, v STRING, team STRING, pay INT) "
+            "TBLPROPERTIES ('primary-key'='id', 'bucket'='2')"
+        )
+    world.put(
+        allow(f"{whole}.*", users=["ann"]),
+        deny(f"{whole}.pay", users=["ann"]),
+        row_filter(whole, "team = 'x'", users=["ann"]),
+        mask(f"{whole}.v", "MASK", users=["ann"]),
+    )
+    said = {
+        **options,
+        "lookup.strategy": "lookup",
+        "lookup.cache": "partial",
+        "lookup.refresh.async": "false",
+    }
+
+    def asked(user: str, name: str, **more: Any) -> list[Any]:
+        stream = world.session(user).range(-1, 14)
+        more = {"select": ["v", "team"], **more}
+        return sorted(
+            map(tuple, lookup_join(stream, name, on="id", options=said, **more).collect()), key=repr
+        )
+
+    # The third change takes rows out of the filter and brings others in, which were asked for before.
+    for change in (
+        "SELECT id, concat('Ab', id), if(id % 3 = 0, 'x', 'y') AS team, 1 FROM range(10)",
+        "SELECT id, concat('Cd', id), 'x' AS team, 2 FROM range(8, 12)",
+        "SELECT id, concat('Ef', id), if(id % 3 = 0, 'y', 'x') AS team, 3 FROM range(6)",
+    ):
+        lake.sql(f"INSERT INTO {whole} {change}")
+        lake.sql(f"DELETE FROM {permitted} WHERE id IN (SELECT id FROM ({change}))")
+        lake.sql(
+            f"INSERT INTO {permitted} SELECT id, regexp_replace(regexp_replace(regexp_replace("
+            f"v, '[A-Z]', 'X'), '[a-z]', 'x'), '[0-9]', '9'), team, pay FROM {whole} WHERE team = 'x'"
+        )
+        for _ in range(2):  # read, then known
+            seen = asked("ann", whole)
+            assert seen == asked("root", permitted)
+            assert {row[2] for row in seen} == {None, "x"}
+        assert asked("ann", whole, how="inner", where=col("v") == "Xx9") == asked(
+            "root", permitted, how="inner", where=col("v") == "Xx9"
+        )
+        assert {row[2] for row in asked("root", whole)} == {None, "x", "y"}
+    for wanted in ({"select": ["pay"]}, {"where": col("pay") > 0}):
+        with pytest.raises(AccessDeniedError, match="pay"):
+            asked("ann", whole, **wanted)
+    served = {**said, "lookup.remote": "true"}
+    with pytest.raises(Exception, match="does not know who asks"):
+        lookup_join(world.session("ann").range(3), whole, on="id", select=["v"], options=served).collect()
 
 
 def test_a_masked_key_finds_nothing_in_a_cache(world: World, people: str, options: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pytest
 from lookup_world import KEY, SCHEMA, World, ask, rows, until
 
 from lockgate.errors import LookupCacheError, SnapshotNotFoundError, UnsafePathError
+from lockgate.framework.access import Mask
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.driver.service import Lookup
@@ -26,6 +28,8 @@ from lockgate.lookup.owner import partial_service
 from lockgate.lookup.owner.key_server import socket_address
 from lockgate.lookup.owner.partial_service import RemoteReader, receive, send
 from lockgate.lookup.partial.cache import SnapshotName
+from lockgate.lookup.spec.rights import CacheRights
+from lockgate.pushdown import col
 
 PARTIAL = {"lookup.cache": "partial"}
 
@@ -129,6 +133,30 @@ def test_nothing_of_an_encrypted_table_is_on_the_disk(world: World) -> None:
     asked = worker.WantedState(str(masked.directory.path), masked.pin(None, None), 0)
     found = worker.answer(asked, [pa.array([1])], worker.AnswerForm(fields, many=False))
     assert found.to_pylist() == [{"name": None, "n": 5}]
+
+
+def test_rights_hold_while_rows_enter_and_leave_the_filter(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    rights = CacheRights(col("n") > 1, {"name": Mask("nullify")})
+    given = {"lookup.cache-dir": str(world.folder / "cache"), "lookup.refresh.async": "false", **PARTIAL}
+    spec = replace(make_spec(table, "id", options=given), rights=rights)
+    lookup = Lookup(world.catalog, table, spec)
+    world.lookups.append(lookup)
+    fields = [pa.field("name", pa.string()), pa.field("n", pa.int64())]
+
+    def seen(batch: int) -> Any:
+        wanted = worker.WantedState(str(lookup.directory.path), lookup.pin("q", batch), 0)
+        return worker.answer(
+            wanted, [pa.array([1, 2, 30])], worker.AnswerForm(fields, many=False)
+        ).to_pylist()
+
+    assert seen(0) == [None, None, None]
+    table.append(rows(range(2), 5))
+    assert seen(1) == [{"name": None, "n": 5}, None, None]
+    table.append(rows(range(2), 0))
+    table.append(rows(range(2, 31), 7))
+    assert seen(2) == [None, {"name": None, "n": 7}, {"name": None, "n": 7}]
 
 
 NOISE = (
