@@ -139,8 +139,6 @@ def test_unions_and_subqueries(spark: SparkSession, numbers: str) -> None:
         "SELECT n + 1, sum(CAST(id AS DECIMAL(10, 2))) FROM {0} {1} WHERE id IN (5, 7) GROUP BY n + 1",
         "SELECT count(*) FILTER (WHERE n = 5), sum(n) FILTER (WHERE n = 99) FROM {0} {1} WHERE id IN (5, 7)",
         "SELECT at.y, count(at.x) FROM {0} {1} WHERE id IN (5, 7) GROUP BY at.y",
-        "SELECT DISTINCT n FROM {0} {1} WHERE id IN (15, 17, 25)",
-        "SELECT n FROM {0} {1} WHERE id = 1000 GROUP BY n",
         "SELECT count(*), max(s) FROM {0} {1} WHERE s LIKE '%7'",
     ],
 )
@@ -158,6 +156,8 @@ def test_aggregates_of_few_rows_start_no_job(spark: SparkSession, numbers: str, 
     "query",
     [
         "SELECT count(DISTINCT n) FROM {0} {1} WHERE id IN (15, 17, 25)",
+        "SELECT DISTINCT n FROM {0} {1} WHERE id IN (15, 17, 25)",
+        "SELECT n FROM {0} {1} WHERE id = 1000 GROUP BY n",
         "SELECT collect_set(n) FROM {0} {1} WHERE id = 17",
         "SELECT n * 1e0 AS d, count(*) FROM {0} {1} WHERE id IN (15, 25) GROUP BY n * 1e0",
         "SELECT n, id, count(*) FROM {0} {1} WHERE id IN (15, 25) GROUP BY ROLLUP (n, id)",

@@ -73,7 +73,8 @@ public final class DriverReads extends SparkStrategy {
   private static SparkPlan aggregated(Aggregate plan) {
     var parts = PhysicalAggregation.unapply(plan);
     SparkPlan child = parts.isEmpty() ? null : rows(parts.get()._4(), true);
-    if (!(child instanceof DriverScanExec scan)) {
+    // Values alone are those of a runtime filter, whose plan Spark wants to be adaptive.
+    if (!(child instanceof DriverScanExec scan) || parts.get()._2().isEmpty()) {
       return null;
     }
     List<NamedExpression> wanted = CollectionConverters.asJava(parts.get()._3());
