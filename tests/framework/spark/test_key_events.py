@@ -28,6 +28,7 @@ def events() -> Iterator[list[Event]]:
     def lockgate_event(event: Event) -> None:
         seen.append(event)
 
+    assert plugins().events.flush(), "events of tests before this one"
     plugins().register(SimpleNamespace(lockgate_event=lockgate_event), "observer")
     yield seen
     plugins().unregister("observer")
