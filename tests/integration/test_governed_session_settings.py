@@ -76,6 +76,21 @@ def test_a_plan_that_is_older_than_a_change_is_not_run(limited: World, people: s
     assert sorted(map(tuple, rows.collect())) == SEEN
 
 
+STATE_STORES = "spark.sql.streaming.stateStore.providerClass"
+PRUNED_STREAMS = "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan"
+
+
+@pytest.mark.parametrize(("setting", "foreign"), [(STATE_STORES, "some.Provider"), (PRUNED_STREAMS, "true")])
+def test_a_default_that_spark_enters_changes_nothing(
+    limited: World, people: str, lake: Lake, setting: str, foreign: str
+) -> None:
+    session, query = limited.session("ann"), f"SELECT id, ssn FROM {people}"
+    with changed(session, setting, lake.spark.conf.get(setting)):
+        assert limited.sql(query) == SEEN
+    with changed(session, setting, foreign), pytest.raises(AnalysisException, match=f"has changed {setting}"):
+        limited.sql(query)
+
+
 def test_a_refused_setting_is_put_back_by_a_statement(limited: World, people: str) -> None:
     limited.sql("SET spark.sql.ansi.enabled = false")
     with pytest.raises(AnalysisException, match="RESET it"):

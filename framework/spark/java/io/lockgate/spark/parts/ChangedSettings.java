@@ -10,7 +10,9 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.WeakHashMap;
+import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf$;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -19,6 +21,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>A client may change them without a statement, as {@code spark.conf.set} of Spark Connect does,
  * and no rule of Spark sees that. So they are compared when the next statement is decided about.
+ * Spark itself enters settings in the session of a stream, mostly with their own defaults; those
+ * change nothing.
  */
 public final class ChangedSettings {
   /** Settings of the application itself, by the session's name, which lives as long as it does. */
@@ -40,7 +44,7 @@ public final class ChangedSettings {
     Set<String> names = new TreeSet<>();
     for (Map<String, String> either : List.of(now, started)) {
       for (String name : either.keySet()) {
-        if (!Objects.equals(now.get(name), started.get(name))) {
+        if (!Objects.equals(valueOf(name, now), valueOf(name, started))) {
           names.add(name);
         }
       }
@@ -51,6 +55,13 @@ public final class ChangedSettings {
       names.removeIf(name -> own.containsKey(name) && own.get(name).equals(now.get(name)));
     }
     return new ArrayList<>(names);
+  }
+
+  /** What a setting is in force with: its text there, else its default, else null. */
+  private static String valueOf(String name, Map<String, String> settings) {
+    String text = settings.get(name);
+    ConfigEntry<?> entry = text == null ? SQLConf$.MODULE$.getConfigEntry(name) : null;
+    return entry == null || entry.defaultValue().isEmpty() ? text : entry.defaultValueString();
   }
 
   private static Map<String, String> started(SparkSession session) {
