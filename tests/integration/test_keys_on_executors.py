@@ -57,17 +57,18 @@ def test_one_jvm_tells_catalogs_with_and_without_keys_apart(
     wrong = tmp_path / "wrong.json"
     create_key_file(str(wrong), ["pii", "other"])
     assert held != json.loads(wrong.read_text())
-    _catalog(spark, "nokeys", lake_folder / "warehouse", None)
-    _catalog(spark, "wrongkeys", lake_folder / "warehouse", wrong)
+    session = spark.newSession()
+    _catalog(session, "nokeys", lake_folder / "warehouse", None)
+    _catalog(session, "wrongkeys", lake_folder / "warehouse", wrong)
     query = "SELECT count(ssn), max(length(email)), count(*) FROM {}"
     for _ in range(2):
-        assert spark.sql(query.format(people)).first() == (2000, 2, 2000)
-        assert spark.sql(query.format(people.replace("lake.", "nokeys.", 1))).first() == (0, 64, 2000)
+        assert session.sql(query.format(people)).first() == (2000, 2, 2000)
+        assert session.sql(query.format(people.replace("lake.", "nokeys.", 1))).first() == (0, 64, 2000)
         with pytest.raises(Exception, match=r"WrongKeyError: key (pii|other)@0 does not open file:"):
-            spark.sql(query.format(people.replace("lake.", "wrongkeys.", 1))).collect()
+            session.sql(query.format(people.replace("lake.", "wrongkeys.", 1))).collect()
         # Also where no encrypted column is read: the files' integrity tags need a key that is right.
         with pytest.raises(Exception, match=r"WrongKeyError: key (pii|other)@0 does not open file:"):
-            spark.sql(f"SELECT sum(id) FROM {people.replace('lake.', 'wrongkeys.', 1)}").collect()
+            session.sql(f"SELECT sum(id) FROM {people.replace('lake.', 'wrongkeys.', 1)}").collect()
 
 
 @pytest.mark.filterwarnings("ignore::lockgate.errors.MaskedDataWarning")
@@ -79,9 +80,10 @@ def test_executors_read_what_python_encrypted(
     lake.catalog.load_table(f"{database}.{name}").append(pa.table(rows))
     query = "SELECT count(*), count(email), min(ssn), max(ssn) FROM {} WHERE id >= 5000"
     assert spark.sql(query.format(people)).first() == (100, 50, "p", "p")
-    _catalog(spark, "nokeys", lake_folder / "warehouse", None)
+    session = spark.newSession()
+    _catalog(session, "nokeys", lake_folder / "warehouse", None)
     masked = people.replace("lake.", "nokeys.", 1)
-    assert spark.sql(query.format(masked)).first() == (100, 50, None, None)
+    assert session.sql(query.format(masked)).first() == (100, 50, None, None)
 
 
 def test_no_plaintext_lies_in_the_files(lake: Lake, people: str) -> None:
