@@ -28,7 +28,7 @@ CHANGES = (
     "UPDATE {} SET salary = 0 WHERE id = 2",
     "UPDATE {} SET name = ssn",
     "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
-    "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = t.ssn",
+    "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = ssn",
     "MERGE INTO {} AS t USING (SELECT 9L AS id) AS s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE",
 )
 
