@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet
 import pytest
 from governed_world import World
 from pyspark.errors import PySparkException
@@ -267,3 +268,48 @@ def test_plans_and_failures_name_no_partition_of_a_hidden_column(
             text = str(world.sql(f"EXPLAIN EXTENDED SELECT id, n FROM {table} WHERE n > 1"))
             assert "rights of ann" in text
             assert "zq" not in text
+
+
+READS_OF_FILES = {
+    "a folder": lambda session, folder: session.read.parquet(folder),
+    "files": lambda session, folder: session.read.orc(f"{folder}/zq-part", f"{folder}/other"),
+    "none": lambda session, folder: session.read.json(f"{folder}/absent"),
+    "a pattern": lambda session, folder: session.read.csv(f"{folder}/z*"),
+    "a pattern in a pattern": lambda session, folder: session.read.text(f"{folder[:-4]}*/zq-*"),
+    "a pattern of nothing": lambda session, folder: session.read.parquet(f"{folder}/{{x,y}}*"),
+    "an option": lambda session, folder: session.read.format("parquet").option("path", folder).load(),
+    "a class": lambda session, folder: session.read.format("org.apache.spark.sql.parquet").load(folder),
+    "SQL": lambda session, folder: session.sql(f"SELECT * FROM parquet.`{folder}`"),
+    "a query within": lambda session, folder: session.sql(
+        f"WITH c AS (SELECT 1 AS a) SELECT a FROM c WHERE EXISTS (SELECT * FROM parquet.`{folder}/z*`)"
+    ),
+    "a common table": lambda session, folder: session.sql(
+        f"WITH c AS (SELECT * FROM `ORC`.`{folder}/z*`) SELECT 1"
+    ),
+    "a stream": lambda session, folder: session.readStream.schema("a INT").json(folder),
+}
+
+
+@pytest.mark.parametrize("read", READS_OF_FILES)
+def test_paths_are_refused_before_files_there_are_opened(world: World, lake_folder: Path, read: str) -> None:
+    """Or else errors of Spark would name files, and tell whether there are any."""
+    folder = lake_folder / "unreadable" / "inner"
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / "zq-part").write_bytes(b"neither Parquet nor ORC")
+    with pytest.raises(PySparkException, match=r"on path .*unreadable.* is denied to user 'ann'") as found:
+        READS_OF_FILES[read](world.session("ann"), str(folder))
+    assert ("zq" in str(found.value)) == (read == "files")
+
+
+def test_a_pattern_reads_what_may_be_read(world: World, lake_folder: Path) -> None:
+    folder = lake_folder / "patterns"
+    for name in ("shown-1", "shown-2", "zq-3"):
+        (folder / name).mkdir(parents=True)
+        pyarrow.parquet.write_table(pyarrow.table({"id": [1, 2]}), folder / name / "part.parquet")
+    world.put_paths("ann", f"{folder}/shown-1", f"{folder}/shown-2")
+    session = world.session("ann")
+    assert session.read.parquet(f"{folder}/shown-*").count() == 4
+    assert session.sql(f"SELECT id FROM parquet.`{folder}/{{shown-1,shown-2}}`").count() == 4
+    with pytest.raises(PySparkException, match="denied to user 'ann'") as found:
+        session.read.parquet(f"{folder}/*")
+    assert "zq" not in str(found.value)

@@ -183,6 +183,17 @@ def test_records_of_refused_statements_have_their_text(limited: World, people: s
     assert {each.statement for each in limited.records} == {None}
 
 
+def test_what_is_named_takes_a_right_though_nothing_is_read(limited: World, people: str) -> None:
+    """Analysis would tell its columns. A column that is denied may be named."""
+    unused = ("WITH c AS (SELECT {} FROM {}) SELECT 1", "SELECT 1 FROM (SELECT {} FROM {}) WHERE false")
+    for text in unused:
+        limited.sql(text.format("salary", people))
+        for column in ("salary", "no_such_column"):
+            with pytest.raises(AnalysisException, match="is denied to user 'bob'") as found:
+                limited.sql(text.format(column, people), "bob")
+            assert "dept" not in str(found.value)
+
+
 def test_records_of_permitted_queries_have_their_text_and_columns(limited: World, people: str) -> None:
     """Of users from whom something is hidden and of others, of scans and of what metadata answers."""
     path = people.replace(".", "/")

@@ -13,6 +13,7 @@ from ranger_world import allow, deny, mask, row_filter, service
 
 from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
 from lockgate.framework.plugins import plugins
+from lockgate.governance import service_definition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,11 +42,21 @@ class World:
 
     def put(self, *policies: dict[str, Any], **more: Any) -> None:
         """Put policies in place of those before, `more` as in `service`."""
-        self._version += 1
         self._policies = policies
         everything = allow("*.*.*.*", "all", users=["root"])
         root = allow("*.*.*", "all", users=["root"])
-        said = service(everything, root, *policies, policyVersion=self._version, **more)
+        self._write(service(everything, root, *policies, **more))
+
+    def put_paths(self, user: str, *paths: str) -> None:
+        """Let a user read paths and nothing else, by the product's own definition."""
+        items = [{"accesses": [{"type": "read"}], "users": [user]}]
+        named = {"path": {"values": list(paths), "isRecursive": True}}
+        said = service({"id": 1, "name": "paths", "resources": named, "policyItems": items})
+        self._write({**said, "serviceDef": service_definition()})
+
+    def _write(self, said: dict[str, Any]) -> None:
+        self._version += 1
+        said["policyVersion"] = self._version
         self._path.write_text(json.dumps(said))
         os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
 

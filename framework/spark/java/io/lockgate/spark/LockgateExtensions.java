@@ -2,6 +2,7 @@ package io.lockgate.spark;
 
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
+import io.lockgate.spark.governance.PathRights;
 import io.lockgate.spark.governance.PushLeakproof;
 import io.lockgate.spark.joins.LookupJoins;
 import io.lockgate.spark.joins.MarkLookups;
@@ -46,6 +47,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectParser((session, parser) -> LookupParser.over(parser));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
+    // Before Spark's own rules open files.
+    extensions.injectHintResolutionRule(session -> new PathRights((SparkSession) session));
     extensions.injectPostHocResolutionRule(
         session -> new LateRules((SparkSession) session, KeptResults.RULE));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the

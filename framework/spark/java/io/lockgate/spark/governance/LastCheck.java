@@ -109,6 +109,13 @@ public final class LastCheck extends SparkStrategy {
 
   /** Ends a statement that uses columns that are denied, or {@code whole} relations. */
   static void refuse(Map<ObjectNode, Set<String>> used, boolean whole, String statement) {
+    refuse(
+        used, whole, statement, "Policies changed while the statement was planned: run it again");
+  }
+
+  /** The same; {@code otherwise} says why, if policies permit these by now. */
+  static void refuse(
+      Map<ObjectNode, Set<String>> used, boolean whole, String statement, String otherwise) {
     ObjectNode request = Bridge.object();
     ArrayNode every = request.putArray("used");
     used.forEach(
@@ -120,7 +127,7 @@ public final class LastCheck extends SparkStrategy {
         });
     request.put("statement", statement);
     Bridge.ask("governance.refuse", request);
-    throw Bridge.failure("Policies changed while the statement was planned: run it again");
+    throw Bridge.failure(otherwise);
   }
 
   private static void collect(LogicalPlan plan, Barrier above, Map<ObjectNode, Set<String>> used) {
