@@ -278,6 +278,9 @@ READS_OF_FILES = {
     "a pattern in a pattern": lambda session, folder: session.read.text(f"{folder[:-4]}*/zq-*"),
     "a pattern of nothing": lambda session, folder: session.read.parquet(f"{folder}/{{x,y}}*"),
     "an option": lambda session, folder: session.read.format("parquet").option("path", folder).load(),
+    "an option of many": lambda session, folder: (
+        session.read.format("parquet").option("paths", f'["{folder}"]').load()
+    ),
     "a class": lambda session, folder: session.read.format("org.apache.spark.sql.parquet").load(folder),
     "SQL": lambda session, folder: session.sql(f"SELECT * FROM parquet.`{folder}`"),
     "a query within": lambda session, folder: session.sql(

@@ -88,6 +88,7 @@ public final class PathRights extends Rule<LogicalPlan> {
     if (plan instanceof UnresolvedDataSource source && isOfFiles(source.format())) {
       paths.addAll(CollectionConverters.asJava(source.paths()));
       source.options().get("path").foreach(paths::add);
+      source.options().get("paths").foreach(text -> paths.addAll(listed(text)));
     } else if (plan instanceof UnresolvedRelation relation) {
       List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
       if (name.size() == 2
@@ -104,6 +105,15 @@ public final class PathRights extends Rule<LogicalPlan> {
       found.add(new Named(relation(matched), relation(written)));
     }
     return null;
+  }
+
+  /** Sources of Spark's newer kind take a list of paths in JSON as an option. */
+  private static List<String> listed(String text) {
+    try {
+      return List.of(Bridge.JSON.readValue(text, String[].class));
+    } catch (IOException e) {
+      return List.of(); // Spark says that it is none
+    }
   }
 
   private static ObjectNode relation(List<String> paths) {
