@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Users;
 import io.lockgate.spark.parts.ChangedSettings;
+import io.lockgate.spark.parts.SinkLog;
 import io.lockgate.spark.parts.StatementText;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
@@ -65,7 +66,7 @@ public final class Govern extends Rule<LogicalPlan> {
     new PlanWalk(question::note).over(plan);
     LogicalPlan seen = plan;
     if (!question.isEmpty()) {
-      Map<LogicalPlan, JsonNode> decided = FileSinks.refusedBy(plan, () -> question.ask(plan));
+      Map<LogicalPlan, JsonNode> decided = SinkLog.refusedBy(plan, () -> question.ask(plan));
       Guard guard = new Guard(session, user);
       seen = new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
     }

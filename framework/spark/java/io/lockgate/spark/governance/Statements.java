@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.parts.SinkLog;
 import java.net.URI;
 import java.util.Arrays;
 import java.util.Map;
@@ -159,7 +160,7 @@ final class Statements {
     } else if (stream.catalogAndIdent().isDefined()) {
       named(targets, stream.catalogAndIdent().get()._1(), stream.catalogAndIdent().get()._2());
     } else {
-      String folder = FileSinks.folder(stream);
+      String folder = SinkLog.folder(stream);
       String kind = stream.sink().getClass().getSimpleName().replace("$", "");
       add(targets, "path", null, folder == null ? kind : folder, false);
     }

@@ -1,4 +1,4 @@
-package io.lockgate.spark.governance;
+package io.lockgate.spark.parts;
 
 import java.io.IOException;
 import java.util.function.Supplier;
@@ -9,19 +9,19 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink;
 
 /**
- * Sinks of streams that write files.
+ * The log of a sink of a stream that writes files.
  *
  * <p>Spark makes the log of such a sink before anybody can refuse its stream. Readers of the folder
  * believe an empty log, and no longer see the files that are there.
  */
-final class FileSinks {
+public final class SinkLog {
   /** How a sink names its folder. */
   private static final String NAME = "FileSink[";
 
-  private FileSinks() {}
+  private SinkLog() {}
 
   /** The folder of the sink of a stream; null if it is of another kind. */
-  static String folder(WriteToStream stream) {
+  public static String folder(WriteToStream stream) {
     String text = stream.sink().toString();
     boolean isOfFiles = stream.sink() instanceof FileStreamSink && text.startsWith(NAME);
     return isOfFiles ? text.substring(NAME.length(), text.length() - 1) : null;
@@ -30,7 +30,7 @@ final class FileSinks {
   /**
    * The answer of a decision about a plan; if it refuses a stream, its sink leaves no empty log.
    */
-  static <T> T refusedBy(LogicalPlan plan, Supplier<T> decision) {
+  public static <T> T refusedBy(LogicalPlan plan, Supplier<T> decision) {
     boolean isAllowed = false;
     try {
       T answer = decision.get();
