@@ -57,7 +57,7 @@ public final class ChangedSettings {
     return new ArrayList<>(names);
   }
 
-  /** What a setting is in force with: its text there, else its default, else null. */
+  /** The value of a setting in force: its text there, else its default, else null. */
   private static String valueOf(String name, Map<String, String> settings) {
     String text = settings.get(name);
     ConfigEntry<?> entry = text == null ? SQLConf$.MODULE$.getConfigEntry(name) : null;

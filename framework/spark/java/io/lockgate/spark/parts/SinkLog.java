@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink;
  * believe an empty log, and no longer see the files that are there.
  */
 public final class SinkLog {
-  /** How a sink names its folder. */
+  /** The start of the text of a sink, before its folder. */
   private static final String NAME = "FileSink[";
 
   private SinkLog() {}
