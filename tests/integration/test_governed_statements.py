@@ -207,3 +207,25 @@ def test_files_and_tables_of_other_catalogs_are_governed(limited: World, foreign
     assert limited.sql("SELECT * FROM spark_catalog.default.foreign") == [(2, None)]
     with pytest.raises(AnalysisException, match="path"):
         limited.session("ann").read.parquet(f"{foreign}/files").collect()
+
+
+def test_permitted_queries_of_files_and_other_catalogs_leave_records(
+    limited: World, foreign: str, people: str
+) -> None:
+    named = "spark_catalog.default.foreign"
+    limited.put(
+        allow(f"{named}.*", users=["ann"]), row_filter(named, "name <> 'z'", users=["ann"]), *limited.policies
+    )
+    for user, text, read in (
+        ("root", f"SELECT max(id) FROM {named} -- one column", {"id"}),
+        ("root", f"SELECT * FROM {named} -- all", {"id", "name"}),
+        ("ann", f"SELECT max(id) FROM {named} -- and that of the row filter", {"id", "name"}),
+        ("root", f"SELECT 1 WHERE 1 IN (SELECT max(id) FROM {named})", {"id"}),
+        ("root", f"SELECT f.name FROM {named} f JOIN {people} p ON f.id = p.id", {"id", "name"}),
+    ):
+        limited.records.clear()
+        limited.sql(text, user)
+        found = {each for each in limited.records if "people" not in each.resource}
+        assert {(each.user, each.statement, each.allowed) for each in found} == {(user, text, True)}, text
+        names = {f"{named.replace('.', '/')}/{column}" for column in read}
+        assert {each.resource for each in found} == names, text

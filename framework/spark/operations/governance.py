@@ -37,7 +37,7 @@ from lockgate.framework.spark.operations.messages.governance import (
     SystemRelation,
     UsedColumns,
 )
-from lockgate.framework.spark.operations.statements import check_nodes, check_settings
+from lockgate.framework.spark.operations.statements import check_nodes, check_settings, record_reads
 from lockgate.framework.spark.operations.system_tables import SYSTEM_NAMESPACE
 from lockgate.framework.store.rename import policy_name
 from lockgate.framework.store.withheld_keys import columns_named, needed_columns, withheld_keys
@@ -395,5 +395,6 @@ def _no_grant(table: object, why: str) -> AccessDeniedError:
 OPERATIONS = {
     "governance.decide": decide,
     "governance.refuse": refuse,
+    "governance.record": record_reads,
     "governance.of_policy": of_policy,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Principal, Target
+from lockgate.framework.access.statement import answering_statement
 from lockgate.framework.plugins import authorize, plugins
 from lockgate.framework.spark.foreign_relations import (
     SESSION_CATALOG,
@@ -16,7 +17,12 @@ from lockgate.framework.spark.foreign_relations import (
     targets_of,
 )
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.governance import NodeJson, RelationJson, StatementTarget
+from lockgate.framework.spark.operations.messages.governance import (
+    NodeJson,
+    RefuseRequest,
+    RelationJson,
+    StatementTarget,
+)
 from lockgate.framework.spark.vocabulary.plan_nodes import (
     ACTIONS,
     COPYING,
@@ -44,6 +50,18 @@ _KINDS: dict[str, Literal["table", "database", "path"]] = {
     "database": "database",
     "path": "path",
 }
+
+
+def record_reads(context: Context, request: RefuseRequest) -> bool:
+    """Leave records of the columns that a permitted query reads of files and of other catalogs."""
+    for used in request["used"] if plugins().decides_access() else ():
+        kinds = {column["name"]: column["type"] for column in used["relation"]["columns"]}
+        types = {column: kinds[column] for column in used["columns"]}
+        for target in targets_of(used["relation"]):
+            asked = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+            with answering_statement(request["statement"]):
+                plugins().authorize_sql(asked, types, records=True)
+    return True
 
 
 def check_nodes(context: Context, nodes: Iterable[NodeJson]) -> list[str]:

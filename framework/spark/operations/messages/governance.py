@@ -132,7 +132,9 @@ class DecideAnswer(TypedDict):
 
 
 class UsedColumns(TypedDict):
-    """The columns of a relation that a statement uses and that are denied; empty if the whole relation is.
+    """The columns of a relation that a statement uses, or those of them that are denied.
+
+    Denied columns are empty if the whole relation is.
 
     `whole`: a stream takes all that is stored, or nothing.
     """
@@ -143,7 +145,7 @@ class UsedColumns(TypedDict):
 
 
 class RefuseRequest(TypedDict):
-    """Everything that a statement lacks, and the beginning of its text."""
+    """Everything that a statement lacks, or reads, and the beginning of its text."""
 
     used: list[UsedColumns]
     statement: str | None

@@ -46,9 +46,9 @@ public final class LastCheck extends SparkStrategy {
    * Refuses a query with denied columns before its scans are planned, with all of them in one
    * message. Safety does not depend on it.
    *
-   * <p>It notes the statement's text, for records of the scans that are planned next. After that,
-   * barriers that hide nothing of what is used go, and Spark plans their relations as it does
-   * without policies.
+   * <p>It notes the statement's text, for records of the scans that are planned next, and has reads
+   * of other relations recorded. After that, barriers that hide nothing of what is used go, and
+   * Spark plans their relations as it does without policies.
    */
   private static final class Early extends Rule<LogicalPlan> {
     @Override
@@ -62,6 +62,9 @@ public final class LastCheck extends SparkStrategy {
         needs.end(plan);
       }
       check(plan);
+      if (Bridge.isGoverned() && !PolicySession.isInside()) {
+        Relations.recordReads(plan);
+      }
       return plan.transformDown(new Opening());
     }
   }

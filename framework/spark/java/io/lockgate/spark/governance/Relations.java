@@ -6,13 +6,18 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
+import io.lockgate.spark.parts.StatementText;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -102,6 +107,49 @@ final class Relations {
               : parts[i];
     }
     return plan.makeCopy(parts);
+  }
+
+  /**
+   * Lets Python record what an optimized query reads of files and of other catalogs. The store
+   * records what is read of its own tables.
+   */
+  static void recordReads(LogicalPlan plan) {
+    Map<LogicalPlan, ObjectNode> read = new LinkedHashMap<>();
+    Set<ExprId> used = new HashSet<>();
+    output(plan).forEach(column -> used.add(column.exprId()));
+    new PlanWalk(each -> noteRead(each, read, used)).over(plan);
+    if (read.isEmpty()) {
+      return;
+    }
+    ObjectNode request = Bridge.object();
+    ArrayNode every = request.putArray("used");
+    read.forEach(
+        (leaf, relation) -> {
+          ArrayNode columns = every.addObject().put("whole", false).putArray("columns");
+          for (Attribute column : output(leaf)) {
+            if (used.contains(column.exprId()) && !isMetadata(column)) {
+              columns.add(column.name());
+            }
+          }
+          ((ObjectNode) every.get(every.size() - 1)).set("relation", relation);
+        });
+    request.put("statement", StatementText.start(plan, StatementText.LONGEST));
+    Bridge.ask("governance.record", request);
+  }
+
+  /** Always null: the walk goes on to the parts, of which barriers hide theirs. */
+  private static LogicalPlan noteRead(
+      LogicalPlan plan, Map<LogicalPlan, ObjectNode> read, Set<ExprId> used) {
+    if (plan instanceof SealedBarrier) {
+      new PlanWalk(each -> noteRead(each, read, used)).over(Barrier.of(plan));
+    }
+    ObjectNode found = isOfStream(plan) ? null : describe(plan);
+    if (found != null && !found.get("kind").asText().equals("lockgate")) {
+      read.put(plan, found);
+    }
+    CollectionConverters.asJava(plan.references().toSeq())
+        .forEach(column -> used.add(column.exprId()));
+    return null;
   }
 
   private static ObjectNode named(LogicalPlan plan) {
