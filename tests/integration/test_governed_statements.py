@@ -218,7 +218,8 @@ def test_permitted_queries_of_files_and_other_catalogs_leave_records(
     )
     for user, text, read in (
         ("root", f"SELECT max(id) FROM {named} -- one column", {"id"}),
-        ("root", f"SELECT * FROM {named} -- all", {"id", "name"}),
+        ("root", f"SELECT * FROM {named}", {"id", "name"}),
+        ("root", f"SELECT name, id FROM {named}", {"id", "name"}),
         ("ann", f"SELECT max(id) FROM {named} -- and that of the row filter", {"id", "name"}),
         ("root", f"SELECT 1 WHERE 1 IN (SELECT max(id) FROM {named})", {"id"}),
         ("root", f"SELECT f.name FROM {named} f JOIN {people} p ON f.id = p.id", {"id", "name"}),
@@ -226,6 +227,7 @@ def test_permitted_queries_of_files_and_other_catalogs_leave_records(
         limited.records.clear()
         limited.sql(text, user)
         found = {each for each in limited.records if "people" not in each.resource}
-        assert {(each.user, each.statement, each.allowed) for each in found} == {(user, text, True)}, text
+        known = None if "SELECT *" in text else text
+        assert {(each.user, each.statement, each.allowed) for each in found} == {(user, known, True)}, text
         names = {f"{named.replace('.', '/')}/{column}" for column in read}
         assert {each.resource for each in found} == names, text

@@ -1,7 +1,9 @@
 package io.lockgate.spark.parts;
 
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -53,9 +55,14 @@ public final class StatementText {
     return origin.objectType().isEmpty() || origin.objectType().get().equals("EXECUTE IMMEDIATE");
   }
 
+  /** Spark keeps relations of files for later statements, whose text is not that of the first. */
+  private static boolean isKept(TreeNode<?> plan) {
+    return plan instanceof LogicalRelation || plan instanceof HiveTableRelation;
+  }
+
   private static String find(TreeNode<?> plan, int levels) {
     Origin origin = plan.origin();
-    if (origin.sqlText().isDefined() && isOfStatement(origin)) {
+    if (origin.sqlText().isDefined() && isOfStatement(origin) && !isKept(plan)) {
       return origin.sqlText().get();
     }
     String found = levels == 0 ? null : find(plan.children(), levels - 1);
