@@ -119,7 +119,8 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
         session.sql("SELECT 2").collect()
         rules = session._jsparkSession.experimental().extraOptimizations()
         names = [rules.apply(at).ruleName().rpartition(".")[2] for at in range(rules.size())]
-        assert sorted(names) == [
+        # Policies of an earlier test leave a rule that does nothing without them.
+        assert sorted(set(names) - {"SealedBarrier$Seal"}) == [
             "KeptResults",
             "RemainingConditions",
             "Rewrites",
@@ -127,6 +128,7 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
             "SmallSides",
             "Untranslatable$Unwrapping",
         ]
+        assert len(names) == len(set(names))
 
 
 @pytest.mark.cluster
