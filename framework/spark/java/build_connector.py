@@ -6,6 +6,7 @@ The jar is reproducible: equal sources and an equal pyspark give equal bytes.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -13,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 
@@ -141,22 +141,38 @@ def _texts() -> dict[str, str]:
 
 
 def is_current() -> bool:
-    """Tell whether the jar is newer than everything it is made of."""
+    """Tell whether the jar was made of what is here now, for the installed Spark."""
     if not JAR.exists():
         return False
-    inputs = [*sources(), *_resources(), VERSION_FILE, Path(__file__)]
-    return JAR.stat().st_mtime > max(path.stat().st_mtime for path in inputs)
+    try:
+        with zipfile.ZipFile(JAR) as jar:
+            return jar.comment == _fingerprint()
+    except zipfile.BadZipFile:
+        return False
+
+
+def _fingerprint() -> bytes:
+    """Return a hash of everything that the jar is made of.
+
+    Times would not do: a removed source, and another pyspark in the same place, make no file newer.
+    """
+    found = hashlib.sha256(_spark_version().encode())
+    for path in [*sources(), *_resources(), VERSION_FILE, JAVA / "build_connector.py"]:
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(JAVA.parents[1])} {len(content)}\n".encode() + content)
+    return found.hexdigest().encode()
 
 
 def build(*, force: bool = False) -> Path:
-    """Build the jar if it is missing or older than its sources; return its path.
+    """Build the jar unless it was made of the same sources for the same Spark; return its path.
 
     Raises `BuildError` without a JDK or pyspark, and on a compiler error.
     """
     if not force and is_current():
         return JAR
     javac, jars = find_javac(), find_spark_jars()
-    started = time.time()
+    # A source that changes while this runs is not in the fingerprint, and the next build sees it.
+    fingerprint = _fingerprint()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         command = [
@@ -171,19 +187,18 @@ def build(*, force: bool = False) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BuildError(f"javac failed:\n{done.stdout}{done.stderr}")
-        _pack(out)
-    # A source that changed while this ran is newer than the jar, and the next build sees it.
-    os.utime(JAR, (started, started))
+        _pack(out, fingerprint)
     return JAR
 
 
-def _pack(classes: Path) -> None:
+def _pack(classes: Path, fingerprint: bytes) -> None:
     entries = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
     entries |= {str(path.relative_to(JAVA)): path.read_bytes() for path in _resources()}
     entries |= {name: text.encode() for name, text in _texts().items()}
     # A session that is running keeps the old jar open, so it is replaced, never written into.
     unfinished = JAR.with_suffix(f".{os.getpid()}.tmp")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.comment = fingerprint
         for name in sorted(entries):
             info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
