@@ -2,7 +2,8 @@
 """The figures of lookup joins: rates, builds, streams next to Spark's own joins, refreshes; and a soak.
 
 Each is one JSON line on standard output. `--only` measures some parts only; `--large` makes the large
-dimension smaller. `--soak` runs the soak instead of everything else.
+dimension smaller. `--huge` also measures partial caches on a table of so many rows; `--keep` names a
+folder that keeps this table for the next run. `--soak` runs the soak instead of everything else.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def main() -> int:
         for label, rows in (("1m", arguments.small), ("10m", arguments.large)):
             if rows:
                 _measure(catalog, folder, label, rows, arguments)
+        if arguments.huge:
+            _huge(folder, arguments)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
@@ -66,6 +69,19 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
         _with_spark(folder, name, label, rows, wanted, arguments)
 
 
+def _huge(folder: Path, arguments: argparse.Namespace) -> None:
+    from lookups.dimension import make_dimension, make_large_dimension
+    from lookups.partial import partial_cache
+
+    warehouse = arguments.keep or folder / "huge"
+    table = make_large_dimension(warehouse, "b.huge", arguments.huge)
+    catalog = Catalog(folder / "whole")
+    catalog.create_namespace("b")
+    smaller = make_dimension(catalog, "b.smaller", SMALL), SMALL
+    label, repetitions = f"{arguments.huge // 1_000_000}m", arguments.repetitions
+    partial_cache(Catalog(warehouse), table, arguments.huge, label, folder, repetitions, smaller)
+
+
 def _with_spark(
     folder: Path, name: str, label: str, rows: int, wanted: set[str], arguments: argparse.Namespace
 ) -> None:
@@ -80,7 +96,7 @@ def _with_spark(
         if "small" in wanted and label == "1m":
             small.small_dimensions(lake, folder, repetitions)
         if "streams" in wanted:
-            streams.versus_spark(lake, name, rows, label, folder, list(SIZES), repetitions)
+            streams.versus_spark(lake, name, rows, label, folder, arguments.sizes, repetitions)
             streams.versus_cached(lake, name, rows, label, folder, 100_000, repetitions)
         if "refresh" in wanted:
             refreshes.refresh_times(lake, name, rows, label, folder, repetitions)
@@ -109,6 +125,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--small", type=int, default=SMALL, help="rows of the small dimension; 0: none")
     parser.add_argument("--large", type=int, default=LARGE, help="rows of the large dimension; 0: none")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=list(SIZES), help="rows of a batch, for streams"
+    )
+    parser.add_argument("--huge", type=int, default=0, help="rows of a table for partial caches")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the table of --huge")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--soak", action="store_true", help="run the soak instead")
     parser.add_argument("--minutes", type=float, default=SOAK_MINUTES, help="how long the soak takes")

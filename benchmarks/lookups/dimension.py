@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,6 +34,9 @@ BUCKETS = 2
 # One in so many keys is not in the table.
 MISS_EVERY = 10
 _WRITE_ROWS = 1_000_000
+# A large table has more, and larger files, of which none has keys of another's range.
+_LARGE_BUCKETS, _LARGE_WRITE_ROWS = 16, 5_000_000
+_WRITERS = 2
 _ZIPF = 1.3
 
 Keys = Literal["uniform", "zipf"]
@@ -67,6 +71,31 @@ def make_dimension(
         table.append(rows(np.arange(start, min(count, start + _WRITE_ROWS))))
     call(ProcedureContext(catalog), "compact", table=name)
     return catalog.load_table(name)
+
+
+def make_large_dimension(warehouse: Path, name: str, count: int) -> Table:
+    """The same rows in as many files as a table of this size has; or the table that a run before has left.
+
+    Each commit has a range of ids of its own, so no compaction has anything to merge.
+    """
+    catalog = Catalog(warehouse)
+    catalog.create_namespace("b", ignore_if_exists=True)
+    if not catalog.table_exists(name):
+        note(f"dimension {name}: writing {count:,} rows")
+        schema = Schema.from_arrow(
+            SCHEMA, primary_keys=("id",), options={"bucket": str(_LARGE_BUCKETS), "write-only": "true"}
+        )
+        catalog.create_table(name, schema)
+        starts = range(0, count, _LARGE_WRITE_ROWS)
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(_WRITERS) as pool:
+            ranges = [(warehouse, name, start, min(count, start + _LARGE_WRITE_ROWS)) for start in starts]
+            pool.starmap(_append_range, ranges, chunksize=1)
+    return catalog.load_table(name)
+
+
+def _append_range(warehouse: Path, name: str, start: int, end: int) -> None:
+    Catalog(warehouse).load_table(name).append(rows(np.arange(start, end)))
 
 
 def keys(distribution: Keys, count: int, size: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:

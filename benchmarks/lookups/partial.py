@@ -14,10 +14,11 @@ from harness import emit, interleaved, note, ratio
 
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.table import Table
+from lockgate.lookup.cache.directory import disk_usage
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import LookupTable, PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.join import worker
-from lookups.dimension import batch
+from lookups.dimension import VALUES, batch, rows
 
 BENCH = "lookup"
 HOT_KEYS = 100_000
@@ -25,10 +26,20 @@ BATCH_ROWS = 10_000
 
 
 def partial_cache(
-    catalog: Catalog, table: Table, count: int, label: str, folder: Path, repetitions: int
+    catalog: Catalog,
+    table: Table,
+    count: int,
+    label: str,
+    folder: Path,
+    repetitions: int,
+    smaller: tuple[Table, int] | None = None,
 ) -> None:
-    """Print the seconds to the first answer and of new keys, and hot batches' time over a full cache's."""
+    """Print the seconds to the first answer and of new keys, and hot batches' time over a full cache's.
+
+    That is of the same table, or of a `smaller` one with so many rows, whose cache is faster.
+    """
     note(f"partial: {count:,} rows")
+    whole, whole_count = smaller or (table, count)
     random = np.random.default_rng(11)
     started = time.perf_counter()
     lookup = open_lookup(table, "id", options={"lookup.cache": "partial"})
@@ -38,10 +49,10 @@ def partial_cache(
     first = time.perf_counter() - started
     started = time.perf_counter()
     full = open_lookup(
-        table, "id", options={"lookup.cache": "full", "lookup.cache-dir": str(folder / "partial")}
+        whole, "id", options={"lookup.cache": "full", "lookup.cache-dir": str(folder / "partial")}
     )
-    full.get(batch(hot[:BATCH_ROWS]))
-    remark = f"a full cache: {time.perf_counter() - started:.2f} s"
+    full.get(batch(hot[:BATCH_ROWS] % whole_count))
+    remark = f"a full cache of {whole_count:,} rows: {time.perf_counter() - started:.2f} s"
     emit(BENCH, f"partial_first_answer_s_{label}", first, "s", remark)
     cold = [
         _seconds(lookup, hot[start : start + BATCH_ROWS]) for start in range(BATCH_ROWS, len(hot), BATCH_ROWS)
@@ -51,10 +62,12 @@ def partial_cache(
     emit(BENCH, f"partial_new_misses_s_{label}", _seconds(lookup, misses), "s", "new keys that have no row")
     ratios = []
     for _ in range(repetitions):
-        asked = batch(random.choice(hot, BATCH_ROWS))
-        if not lookup.get(asked).rows.equals(full.get(asked).rows):
-            raise AssertionError("the two answer differently")
-        functions = {"partial": partial(lookup.get, asked), "full": partial(full.get, asked)}
+        ids = random.choice(hot, BATCH_ROWS)
+        asked, asked_whole = batch(ids), batch(ids % whole_count)
+        for answer, asked_ids in ((lookup.get(asked), ids), (full.get(asked_whole), ids % whole_count)):
+            if not all(answer.rows.column(name).equals(_values(asked_ids, name)) for name in VALUES):
+                raise AssertionError("an answer is wrong")
+        functions = {"partial": partial(lookup.get, asked), "full": partial(full.get, asked_whole)}
         times = interleaved(functions, 3, clock=time.process_time)
         ratios.append(ratio(times["partial"], times["full"]))
     emit(BENCH, f"partial_warm_vs_full_{label}", median(ratios), "time", "the goal: at most 2")
@@ -62,20 +75,25 @@ def partial_cache(
         BENCH, f"partial_memory_mb_{label}", lookup._cache.size / 2**20, "MB", "the goal: 1,000; 10⁵ hot keys"
     )
     lookup.close()
-    _over_socket(catalog, table, full, hot, label, folder, repetitions)
+    _over_socket(catalog, table, (full, whole_count), hot, label, folder, repetitions)
     full.close()
+
+
+def _values(ids: np.ndarray, name: str) -> pa.Array:
+    return rows(ids).column(name).combine_chunks()
 
 
 def _over_socket(
     catalog: Catalog,
     table: Table,
-    full: LookupTable,
+    whole: tuple[LookupTable, int],
     hot: np.ndarray,
     label: str,
     folder: Path,
     repetitions: int,
 ) -> None:
     """Print hot batches' time as tasks see it, who ask the cache's owner, over a full cache's; its memory."""
+    full, whole_count = whole
     options = {"lookup.cache": "partial", "lookup.cache-dir": str(folder / "owner")}
     lookup = Lookup(catalog, table, make_spec(table, "id", options=options))
     try:
@@ -87,10 +105,10 @@ def _over_socket(
             worker.answer(state, [pa.array(hot[start : start + BATCH_ROWS])], form)
         random, ratios = np.random.default_rng(12), []
         for _ in range(repetitions):
-            asked = batch(random.choice(hot, BATCH_ROWS))
+            ids = random.choice(hot, BATCH_ROWS)
             functions = {
-                "partial": partial(worker.answer, state, asked.columns, form),
-                "full": partial(full.get, asked),
+                "partial": partial(worker.answer, state, batch(ids).columns, form),
+                "full": partial(full.get, batch(ids % whole_count)),
             }
             times = interleaved(functions, 5)
             ratios.append(ratio(times["partial"], times["full"]))
@@ -98,6 +116,8 @@ def _over_socket(
         emit(BENCH, f"partial_warm_over_socket_vs_full_{label}", median(ratios), "time", remark)
         owner = psutil.Process(lookup.status().owner_pid).memory_info().rss / 2**20
         emit(BENCH, f"partial_owner_memory_mb_{label}", owner, "MB", "of the whole process; the goal: 1,000")
+        disk = disk_usage(lookup.directory.path) / 2**20
+        emit(BENCH, f"partial_disk_mb_{label}", disk, "MB", "of the cache's folder; the goal: 1,000")
     finally:
         worker.close_states()
         lookup.close()

@@ -279,6 +279,10 @@ class CacheDirectory:
         self.ensure()
         write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
 
+    def is_held_by(self, name: str) -> bool:
+        """Say whether the record of the driver `name` is there, which goes with the folder."""
+        return (self.path / "readers" / name).exists()
+
     def release(self, name: str) -> None:
         """Record that the driver `name` needs nothing any longer."""
         for part in ("readers", "reports"):

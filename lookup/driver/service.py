@@ -72,6 +72,8 @@ class Lookup:
         self._serving = self._refresher.serving
         self._awaited: list[int] = []
         self._batch_pins: dict[int, float] = {}
+        self._held: set[int] | None = None
+        self._holding = threading.Lock()
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
         self._pins_at = 0.0
@@ -338,21 +340,24 @@ class Lookup:
 
     def _hold(self, status: Mapping[str, Any] | None = None) -> None:
         retention = self._options.file_retention
-        with self._changed:
-            oldest = time.monotonic() - retention
-            self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}
-            held = {*self._batch_pins, *self._pins.snapshots()}
-            if self._serving.info is not None:
-                held.add(self._serving.info.snapshot_id)
-            self._heartbeat_at = time.monotonic()
+        with self._holding:
+            with self._changed:
+                oldest = time.monotonic() - retention
+                self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}
+                held = {*self._batch_pins, *self._pins.snapshots()}
+                if self._serving.info is not None:
+                    held.add(self._serving.info.snapshot_id)
+                if not self._site.local:
+                    noted = None if status is None else dict(status)
+                    hold = HoldOrder(op="hold", name=self._name, snapshots=sorted(held), status=noted)
+                    self._hosts.tell_owners(hold)
             if not self._site.local:
-                noted = None if status is None else dict(status)
-                hold = HoldOrder(op="hold", name=self._name, snapshots=sorted(held), status=noted)
-                self._hosts.tell_owners(hold)
-        if self._site.local:
-            self.directory.hold(self._name, held)
-            if status is not None:
-                note_status(self.directory, self._name, status)
+                self._heartbeat_at = time.monotonic()
+            elif status is not None or held != self._held or not self.directory.is_held_by(self._name):
+                self.directory.hold(self._name, held)
+                self._held, self._heartbeat_at = held, time.monotonic()
+        if self._site.local and status is not None:
+            note_status(self.directory, self._name, status)
 
     # --- for people --------------------------------------------------------------------------------------
 

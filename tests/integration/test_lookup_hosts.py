@@ -1,4 +1,6 @@
-"""Lookups on several hosts: a Spark cluster in network namespaces, and a warehouse in a stand-in for S3."""
+"""Lookups on several hosts: a Spark cluster in network namespaces, and a warehouse in a stand-in for S3 or in
+HDFS.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import namespaces
 import pyspark
 import pytest
+from hdfs_node import client_environment, hdfs_node
 from namespaces import Hosts
 
 pytestmark = pytest.mark.cluster
@@ -27,8 +32,9 @@ PORT = "7077"
 class Cluster:
     """A master on the first host, and a worker on each of the others with folders of its own."""
 
-    def __init__(self, hosts: Hosts, folder: Path) -> None:
+    def __init__(self, hosts: Hosts, folder: Path, more: dict[str, str]) -> None:
         self.hosts = hosts
+        self.more = more
         self.folder = folder
         self.log = folder / "log"
         self.master = f"spark://{hosts.address(0)}:{PORT}"
@@ -46,6 +52,7 @@ class Cluster:
         kept = {key: value for key, value in os.environ.items() if "proxy" not in key.lower()}
         return {
             **kept,
+            **self.more,
             "SPARK_LOCAL_IP": self.hosts.address(number),
             "SPARK_LOCAL_DIRS": str(own / "tmp"),
             "SPARK_DAEMON_MEMORY": "200m",
@@ -94,22 +101,47 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def hosts() -> Iterator[Hosts]:
     reason = namespaces.missing()
     if reason is not None:
         pytest.skip(reason)
-    hosts = Hosts(3)
+    made = Hosts(3)
     try:
-        made = Cluster(hosts, tmp_path)
         yield made
-        made.close()
     finally:
-        hosts.close()
+        made.close()
 
 
-def test_a_host_is_killed_and_comes_back(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["s3", "hdfs"])
+def test_a_host_is_killed_and_comes_back(store: str, hosts: Hosts, tmp_path: Path) -> None:
     """Each batch is joined with one snapshot on all hosts; one goes on alone while the other is dead."""
-    command = [sys.executable, str(JOB), cluster.master, cluster.hosts.address(0), str(tmp_path / "host-0")]
+    with ExitStack() as ended:
+        warehouse, more = [], {}
+        if store == "hdfs":
+            more = client_environment()
+            node = hdfs_node(tmp_path / "hdfs", hosts.address(0), hosts.command(0))
+            warehouse = [ended.enter_context(node)]
+        cluster = Cluster(hosts, tmp_path, more)
+        ended.callback(cluster.close)
+        found, killed = _run(cluster, warehouse, tmp_path)
+    assert killed >= 3, "the worker, its executor and the owner of the cache"
+    assert found["error"] is None
+    # One snapshot, one value and all rows in every batch, whatever happened to a host.
+    assert [batch for batch in found["batches"] if batch != [[batch[0][1], batch[0][1], found["rows"]]]] == []
+    snapshots = [batch[0][1] for batch in found["batches"]]
+    assert snapshots == sorted(snapshots)
+    assert set(snapshots) == {1, 2, 3, 4}
+    folders = [str(tmp_path / f"host-{number}" / "caches") for number in (1, 2)]
+    assert [str(Path(each).parent) for each in found["both"]] == folders
+    assert [str(Path(each).parent) for each in found["alone"]] == folders[:1]
+    assert [str(Path(each).parent) for each in found["again"]] == folders
+    assert found["requests"] >= (4 if store == "hdfs" else 20), "the table is in the store"
+
+
+def _run(cluster: Cluster, warehouse: list[str], tmp_path: Path) -> tuple[dict[str, Any], int]:
+    """Run the job; return what it found, and how many processes of a host were killed."""
+    place = [cluster.master, cluster.hosts.address(0), str(tmp_path / "host-0")]
+    command = [sys.executable, str(JOB), *place, *warehouse]
     with (tmp_path / "job.log").open("w") as log:
         job = subprocess.Popen(
             cluster.hosts.command(0, *command),
@@ -135,16 +167,4 @@ def test_a_host_is_killed_and_comes_back(cluster: Cluster, tmp_path: Path) -> No
     job.stdin.close()
     job.stdout.close()
     assert job.wait(60) == 0, (tmp_path / "job.log").read_text()[-4000:]
-    found = json.loads(last)
-    assert killed >= 3, "the worker, its executor and the owner of the cache"
-    assert found["error"] is None
-    # One snapshot, one value and all rows in every batch, whatever happened to a host.
-    assert [batch for batch in found["batches"] if batch != [[batch[0][1], batch[0][1], found["rows"]]]] == []
-    snapshots = [batch[0][1] for batch in found["batches"]]
-    assert snapshots == sorted(snapshots)
-    assert set(snapshots) == {1, 2, 3, 4}
-    folders = [str(tmp_path / f"host-{number}" / "caches") for number in (1, 2)]
-    assert [str(Path(each).parent) for each in found["both"]] == folders
-    assert [str(Path(each).parent) for each in found["alone"]] == folders[:1]
-    assert [str(Path(each).parent) for each in found["again"]] == folders
-    assert found["requests"] > 20, "the table is in the object store"
+    return dict(json.loads(last)), killed

@@ -12,6 +12,7 @@ from same_frames import same
 
 from lockgate import lookup
 from lockgate.lookup import lookup_join
+from lockgate.lookup.join.pin_table import PinTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,6 +98,45 @@ def test_each_micro_batch_is_the_join_as_of_its_snapshot(
     status = lookup.status(name)
     assert [(pin.batch_id, pin.snapshot_id) for pin in status.pins] == [(1, 3), (2, 3)]
     assert (status.served_snapshot, status.rows, status.lag_millis) == (3, 297, 0)
+
+
+def test_a_batch_is_asked_for_while_spark_plans_it(
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By each lookup once. A query of `foreachBatch` is asked for when it runs: it may only be shown."""
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    asked: list[tuple[str, bool]] = []
+    rows = PinTable.rows
+
+    def noted(self: PinTable, context: Any, *others: Any) -> Any:
+        running = context.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
+        asked.append((others[-1]["batch_id"], running is not None))
+        return rows(self, context, *others)
+
+    monkeypatch.setattr(PinTable, "rows", noted)
+
+    def join(frame: DataFrame, column: str) -> DataFrame:
+        return lookup_join(frame, name, on="tailnum", select=[column], options=options)
+
+    def sink(frame: DataFrame, number: int) -> None:
+        joined = join(frame, "year")
+        joined.explain()
+        assert len(joined.collect()) == 1000
+
+    query = start(join(join(source.stream(), "model"), "seats"), tmp_path / "checkpoint", sink)
+    try:
+        for _ in range(2):
+            source.add(flights(spark))
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert asked == [("0", False), ("0", False), ("0", True), ("1", False), ("1", False), ("1", True)]
 
 
 @pytest.mark.long

@@ -1,7 +1,8 @@
 """Run on the first of several hosts: a stream with a lookup, while another host is killed and comes back.
 
-MASTER ADDRESS FOLDER: Spark's master, this host's address, and a folder of this host. The test does the
-killing: this program prints a line and waits for one.
+MASTER ADDRESS FOLDER [HDFS]: Spark's master, this host's address, a folder of this host, and where the
+warehouse is; without it, in a stand-in for S3 on this host. The test does the killing: this program prints a
+line and waits for one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +29,42 @@ def tell(what: str) -> None:
     sys.stdin.readline()
 
 
-def main(master: str, address: str, folder: Path) -> dict[str, Any]:
+@contextmanager
+def warehouse(address: str, hdfs: str | None) -> Iterator[tuple[str, dict[str, str], Callable[[], int]]]:
+    """Yield where the warehouse is, the confs that reach it, and how often it was asked, or what it has."""
+    if hdfs is not None:
+        yield f"{hdfs}/warehouse", {}, lambda: len(snapshots_in(f"{hdfs}/warehouse/db.db/dim/snapshot"))
+        return
+    store = S3Server(address)
+    store.start()
+    store.make_bucket("lake")
+    try:
+        confs = {f"spark.hadoop.{key}": value for key, value in store.options().items()}
+        yield "s3a://lake/warehouse", confs, lambda: len(store.requests)
+    finally:
+        store.stop()
+
+
+def snapshots_in(location: str) -> list[str]:
+    from lockgate.framework.io import resolve
+
+    files, folder = resolve(location)
+    return [each.name for each in files.list(folder) if each.name.startswith("snapshot-")]
+
+
+def main(master: str, address: str, folder: Path, hdfs: str | None = None) -> dict[str, Any]:
+    with warehouse(address, hdfs) as (location, reach, count):
+        return {**stream(master, address, folder, location, reach), "requests": count()}
+
+
+def stream(master: str, address: str, folder: Path, location: str, reach: dict[str, str]) -> dict[str, Any]:
     import lockgate
     from lockgate import lookup
 
     warnings.simplefilter("ignore")
-    store = S3Server(address)
-    store.start()
-    store.make_bucket("lake")
     place = {"spark.driver.host": address, "spark.driver.bindAddress": address}
-    reach = {f"spark.hadoop.{key}": value for key, value in store.options().items()}
     lake = lockgate.connect(
-        "s3a://lake/warehouse",
+        location,
         master=master,
         conf={**lookup_job.confs(folder), **place, **reach, "spark.executor.memory": "600m"},
     )
@@ -61,9 +88,9 @@ def main(master: str, address: str, folder: Path) -> dict[str, Any]:
     def batch_of(snapshot: int) -> None:
         until(lambda: bool(batches) and batches[-1][0][1] == snapshot, f"a batch of snapshot {snapshot}", 120)
 
-    stream = lake.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
-    stream = stream.option("numPartitions", 4).load().selectExpr(f"value % {ROWS} AS id")
-    query = stream.writeStream.foreachBatch(sink).start()
+    rate = lake.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
+    ids = rate.option("numPartitions", 4).load().selectExpr(f"value % {ROWS} AS id")
+    query = ids.writeStream.foreachBatch(sink).start()
     found: dict[str, Any] = {"rows": ROWS}
     batch_of(1)
     until(lambda: len(serving(1)) == 2, "both hosts", 120)
@@ -83,13 +110,11 @@ def main(master: str, address: str, folder: Path) -> dict[str, Any]:
     found["error"] = str(query.exception()) if query.exception() else None
     query.stop()
     found["batches"] = batches
-    found["requests"] = len(store.requests)
     lookup.close_all()
     lake.spark.stop()
-    store.stop()
     return found
 
 
 if __name__ == "__main__":
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))), flush=True)
+    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *sys.argv[4:])), flush=True)

@@ -2,12 +2,14 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.batches.EarlyAnswer;
 import io.lockgate.spark.batches.LateRow;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.MicroBatch;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -23,7 +25,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * planned.
  *
  * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is
- * read, not when a plan is only shown.
+ * read, not when a plan is only shown; a stream plans nothing that it does not run, so there it is
+ * asked for while Spark plans the rest.
  */
 public final class SystemTable implements SupportsRead {
   private final ObjectNode request;
@@ -67,11 +70,22 @@ public final class SystemTable implements SupportsRead {
     // VERSION AS OF, as the option that says the same.
     selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
     ask.set("options", given);
-    return () -> new Rows(name, schema, ask, single);
+    return () -> Rows.of(name, schema, ask, single);
   }
 
-  private record Rows(String name, StructType schema, ObjectNode request, boolean single)
+  private record Rows(
+      String name,
+      StructType schema,
+      ObjectNode request,
+      boolean single,
+      EarlyAnswer<InternalRow> early)
       implements LocalScan {
+    static Rows of(String name, StructType schema, ObjectNode request, boolean single) {
+      boolean early = single && MicroBatch.isPlanned(SparkSession.active().sparkContext());
+      Supplier<InternalRow> row = () -> ask(schema, request)[0];
+      return new Rows(name, schema, request, single, early ? EarlyAnswer.of(row) : null);
+    }
+
     @Override
     public StructType readSchema() {
       return schema;
@@ -86,11 +100,15 @@ public final class SystemTable implements SupportsRead {
     @Override
     public InternalRow[] rows() {
       return single
-          ? new InternalRow[] {new LateRow(schema.length(), request, () -> ask()[0])}
-          : ask();
+          ? new InternalRow[] {new LateRow(schema.length(), request, this::first)}
+          : ask(schema, request);
     }
 
-    private InternalRow[] ask() {
+    private InternalRow first() {
+      return early == null ? ask(schema, request)[0] : early.get();
+    }
+
+    private static InternalRow[] ask(StructType schema, ObjectNode request) {
       ObjectNode ask = request.deepCopy();
       MicroBatch.put(ask, SparkSession.active().sparkContext());
       return Values.rowsFromJson(Bridge.ask("system.rows", ask).get("rows"), schema);
