@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pytest
-from converted_tables import to_avro, to_parquet
+from converted_tables import to_avro, to_parquet, to_thin
 from exact_rows import exact_rows, in_order
 from zoo import REFUSED, expected, unpack
 
@@ -282,6 +282,30 @@ def test_overlapping_files_of_a_key_table(
     assert spark.sql(f"SELECT count(*), min(n), max(v) FROM {name} WHERE v = 'v2'").collect() == [
         (2000, 3000, "v2")
     ]
+
+
+def test_files_without_key_columns(lake: Lake, spark: SparkSession, table: Named) -> None:
+    """Thin files have keys as values only, in each of the formats."""
+    name = table("thin")
+    lake.sql(
+        f"CREATE TABLE {name} (k DECIMAL(9, 2), id BIGINT, v STRING) "
+        "TBLPROPERTIES ('primary-key' = 'k,id', 'bucket' = '1')"
+    )
+    rows = "SELECT CAST(id % 10 + 0.25 AS DECIMAL(9, 2)), id, 'v{0}' FROM range({1}, {2})"
+    lake.sql(f"INSERT INTO {name} {rows.format(1, 0, 900)}")
+    lake.sql(f"INSERT INTO {name} {rows.format(2, 300, 600)}")
+    lake.sql(f"DELETE FROM {name} WHERE id BETWEEN 400 AND 499")
+    query = f"SELECT * FROM {name} ORDER BY id"
+    before = spark.sql(query).collect()
+    to_thin(lake.catalog.load_table(name.removeprefix("lake.")))
+    assert spark.sql(query).collect() == before
+    assert lake.catalog.load_table(name.removeprefix("lake.")).read().num_rows == len(before) == 800
+    assert spark.sql(f"SELECT count(*), max(k) FROM {name} WHERE v = 'v2'").collect()[0][0] == 200
+    lake.sql(f"INSERT INTO {name} VALUES (0.25, 0, 'new')")
+    assert spark.sql(f"SELECT v FROM {name} WHERE id = 0").collect() == [("new",)]
+    assert spark.sql(f"SELECT count(v) FROM {name}").collect() == [(800,)]
+    lake.sql(f"CALL lake.sys.compact(table => '{name.removeprefix('lake.')}')")
+    assert spark.sql(f"SELECT count(*), count(DISTINCT k, id) FROM {name}").collect() == [(800, 800)]
 
 
 @pytest.mark.parametrize("to_format", [to_parquet, to_avro])

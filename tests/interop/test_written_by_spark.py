@@ -78,3 +78,18 @@ def test_paimon_follows_what_spark_writes(both: Both, file_format: str) -> None:
     followed: Rows = [["+I", 1, "a"], ["+I", 2, "b"], ["+I", 2, "c"], ["+U", 1, "u"], ["-D", 2, "c"]]
     assert both.theirs.follow(1) == followed
     both.agree([[1, "u"]])
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet", "avro"])
+def test_thin_files_are_merged(both: Both, file_format: str) -> None:
+    """Paimon leaves key columns out; Spark takes the keys from the values, renamed ones too."""
+    options = {"bucket": "1", "data-file.thin-mode": "true", "file.format": file_format, "write-only": "true"}
+    both.theirs.create([("id", "INT NOT NULL"), ("v", "STRING")], primary_keys=["id"], options=options)
+    both.theirs.write([[number, "old"] for number in range(9)])
+    both.theirs.write([[number, "new"] for number in range(5, 12)])
+    expected: Rows = [[number, "old" if number < 5 else "new"] for number in range(12)]
+    both.agree(expected)
+    if file_format != "avro":
+        both.sql("DELETE FROM {t} WHERE id < 3")
+        both.theirs.write([[4, "theirs"]])
+        both.agree([[3, "old"], [4, "theirs"], *expected[5:]])

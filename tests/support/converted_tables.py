@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.commit.message import CommitMessage
@@ -24,28 +26,49 @@ from lockgate.framework.types.datatype import BINARY_KINDS, INTEGER_KINDS, STRIN
 def to_parquet(table: Table, *, row_group_rows: int = 1000, every: int = 1) -> None:
     """Commit each data file of a table again as Parquet; with `every` only each second, third, ... one."""
     _replace(
-        table, ".parquet", lambda rows, path: pq.write_table(rows, path, row_group_size=row_group_rows), every
+        table,
+        itertools.repeat(".parquet"),
+        lambda rows, path: pq.write_table(rows, path, row_group_size=row_group_rows),
+        every,
     )
+
+
+def to_thin(table: Table) -> None:
+    """Commit each data file of a table again without its key columns, in ORC, Parquet and Avro by turns."""
+    endings = itertools.cycle((".thin.orc", ".parquet", ".avro"))
+
+    def write(rows: pa.Table, path: Path) -> None:
+        rows = rows.select([name for name in rows.column_names if not name.startswith("_KEY_")])
+        if path.suffix == ".orc":
+            orc.write_table(rows, path)
+        elif path.suffix == ".parquet":
+            pq.write_table(rows, path, row_group_size=1000)
+        else:
+            _write_avro(table, rows, path, 16_000)
+
+    _replace(table, endings, write, 1)
 
 
 def to_avro(table: Table, *, block_bytes: int = 16_000, every: int = 1) -> None:
     """The same with Avro, as Paimon writes it: in blocks of so many bytes, unpacked."""
 
-    def write(rows: pa.Table, path: Path) -> None:
-        types = {field.name: field.type for field in table.schema.fields}
-        for name in rows.schema.names:
-            types.setdefault(name, from_arrow(rows.schema.field(name).type))
-        fields = [{"name": name, "type": _avro(types[name], name)} for name in rows.schema.names]
-        schema = {"type": "record", "name": "org.apache.paimon.avro.generated.record", "fields": fields}
-        records = [
-            {name: _stored(types[name], value) for name, value in row.items()} for row in rows.to_pylist()
-        ]
-        with path.open("wb") as file:
-            fastavro.writer(
-                file, fastavro.parse_schema(schema), records, "deflate", sync_interval=block_bytes
-            )
+    _replace(
+        table,
+        itertools.repeat(".avro"),
+        lambda rows, path: _write_avro(table, rows, path, block_bytes),
+        every,
+    )
 
-    _replace(table, ".avro", write, every)
+
+def _write_avro(table: Table, rows: pa.Table, path: Path, block_bytes: int) -> None:
+    types = {field.name: field.type for field in table.schema.fields}
+    for name in rows.schema.names:
+        types.setdefault(name, from_arrow(rows.schema.field(name).type))
+    fields = [{"name": name, "type": _avro(types[name], name)} for name in rows.schema.names]
+    schema = {"type": "record", "name": "org.apache.paimon.avro.generated.record", "fields": fields}
+    records = [{name: _stored(types[name], value) for name, value in row.items()} for row in rows.to_pylist()]
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(schema), records, "deflate", sync_interval=block_bytes)
 
 
 def _avro(data_type: DataType, path: str) -> list[Any]:
@@ -111,7 +134,9 @@ def _stored(data_type: DataType, value: Any) -> Any:
     return value
 
 
-def _replace(table: Table, suffix: str, write: Callable[[pa.Table, Path], None], every: int) -> None:
+def _replace(
+    table: Table, suffixes: Iterator[str], write: Callable[[pa.Table, Path], None], every: int
+) -> None:
     snapshot = table.latest_snapshot()
     assert snapshot is not None
     replaced: dict[Any, list[tuple[DataFileMeta, DataFileMeta]]] = defaultdict(list)
@@ -119,7 +144,7 @@ def _replace(table: Table, suffix: str, write: Callable[[pa.Table, Path], None],
     entries = [entry for entry in live if entry.file.file_name.endswith(".orc")]
     for entry in entries[::every]:
         path = Path(table.paths.data_file(entry.partition, entry.bucket, entry.file))
-        target = path.with_suffix(suffix)
+        target = path.with_suffix(next(suffixes))
         with EncryptedOrcFile((table.file_system, str(path)), keys=table.keys, name=str(path)) as source:
             rows = source.read()
         declared = {field.name: field.type for field in table.schema.arrow_schema}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
+from lockgate.errors import MaskedDataWarning, OptionError, warn_user
 from lockgate.framework.access import ALLOWED, Decision, Visibility, answering_statement
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.selection import Selection
     from lockgate.framework.store.scan.source import ScanSource
     from lockgate.framework.store.table import Table
-
-# Paimon's: data files keep keys in their value columns only.
-_THIN_MODE = "data-file.thin-mode"
 
 # Spark's option: it prunes by a join's values only where it need not compute them again.
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
@@ -343,8 +340,6 @@ def plan_answer(
     from lockgate.framework.store.scan.selection import split_sizes
 
     merging = any(split.merge for split in planned.splits)
-    if merging:
-        _check_key_columns(table, planned)
     scope, withheld = None, frozenset[str]()
     if table.keys is not None:
         uses = key_uses(planned.schema, planned.schemas.values())
@@ -375,16 +370,6 @@ def plan_answer(
 
 def _merge_plan(planned: ScanPlan, *, keep_deletes: bool) -> MergePlanJson | None:
     return None if planned.merge_plan is None else planned.merge_plan.to_json(keep_deletes=keep_deletes)
-
-
-def _check_key_columns(table: Table, planned: ScanPlan) -> None:
-    """Refuse files without key columns, whose rows the connector would take for rows of one key."""
-    for schema in planned.schemas.values():
-        if schema.options.get(_THIN_MODE, "false").strip().lower() == "true":
-            raise UnsupportedError(
-                f"table {table.identifier} has option {_THIN_MODE!r} = 'true': Spark cannot merge its files; "
-                "Table.read() in Python can"
-            )
 
 
 OPERATIONS = {

@@ -80,20 +80,6 @@ def test_tasks_name_the_folders_of_partitions_as_the_table_does(tmp_path: Path) 
     assert (begun["partition_default_name"], begun["partition_legacy_name"]) == ("nothing", False)
 
 
-def test_files_without_key_columns_are_not_merged_by_spark(tmp_path: Path) -> None:
-    dispatcher = Dispatcher()
-    catalog, about = opened(dispatcher, tmp_path)
-    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
-    table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",)))
-    schema = Path(table.location) / "schema" / "schema-0"  # as Paimon makes it
-    schema.write_text(schema.read_text().replace('"bucket"', '"data-file.thin-mode": "true", "bucket"'))
-    scan = {**about, "scan_id": "s", "columns": ["id"], "options": {}, "snapshot_id": 0}
-    assert isinstance(ask(dispatcher, "scan.plan", scan), dict)
-    table.append(pa.table({"id": [1], "v": ["a"]}))
-    with pytest.raises(UnsupportedError, match="thin-mode"):
-        ask(dispatcher, "scan.plan", {**scan, "snapshot_id": 1})
-
-
 def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
     catalog, about = opened(dispatcher, tmp_path)

@@ -50,9 +50,13 @@ public final class Columns {
 
   public static final String SEPARATOR = StoredType.SEPARATOR;
 
+  /** What precedes the name of a key's own column; a file in "thin mode" has keys as values only. */
+  public static final String KEY_PREFIX = "_KEY_";
+
   private final TypeDescription readType = TypeDescription.createStruct();
   private final List<Wanted> wanted;
   private final TypeDescription[] inFile;
+  private final int[] places;
   private final Map<String, String> fileNames = new HashMap<>();
   private final Map<Integer, String> namesAtWriting;
   private boolean localTimestamps;
@@ -62,6 +66,7 @@ public final class Columns {
     this.wanted = wanted;
     this.namesAtWriting = namesAtWriting;
     this.inFile = new TypeDescription[wanted.size()];
+    this.places = new int[wanted.size()];
   }
 
   public static Columns map(
@@ -77,7 +82,12 @@ public final class Columns {
       TypeDescription found = file.getChildren().get(file.getFieldNames().indexOf(name));
       columns.inFile[i] = found;
       columns.fileNames.put(column.name(), name);
-      columns.readType.addField(name, columns.readType(column.type(), found, column, ""));
+      // The same column may be wanted twice, as a key and as a value: it is read once.
+      int before = columns.readType.getFieldNames().indexOf(name);
+      columns.places[i] = before < 0 ? columns.readType.getFieldNames().size() : before;
+      if (before < 0) {
+        columns.readType.addField(name, columns.readType(column.type(), found, column, ""));
+      }
     }
     return columns;
   }
@@ -107,6 +117,9 @@ public final class Columns {
         column.id() != null && atWriting != null ? atWriting.get(column.id()) : column.name();
     if (name == null || names.contains(name)) {
       return name;
+    }
+    if (name.startsWith(KEY_PREFIX) && names.contains(name.substring(KEY_PREFIX.length()))) {
+      return name.substring(KEY_PREFIX.length());
     }
     // A table that Spark or Hive wrote may differ in case only.
     return names.stream().filter(name::equalsIgnoreCase).findFirst().orElse(null);
@@ -265,13 +278,13 @@ public final class Columns {
    */
   public VectorizedRowBatch createBatch(int rows) {
     VectorizedRowBatch batch = readType.createRowBatch(rows);
-    int next = 0;
-    for (TypeDescription file : inFile) {
-      if (file != null) {
-        if (isShortDecimal(file) && file.equals(readType.getChildren().get(next), false)) {
-          batch.cols[next] = new Decimal64ColumnVector(rows, file.getPrecision(), file.getScale());
-        }
-        next++;
+    for (int i = 0; i < inFile.length; i++) {
+      TypeDescription file = inFile[i];
+      int at = places[i];
+      if (file != null
+          && isShortDecimal(file)
+          && file.equals(readType.getChildren().get(at), false)) {
+        batch.cols[at] = new Decimal64ColumnVector(rows, file.getPrecision(), file.getScale());
       }
     }
     return batch;
@@ -288,7 +301,6 @@ public final class Columns {
    */
   public Vectors.View[] views(ColumnVector[] vectors, LongUnaryOperator toInstant) {
     List<Vectors.View> views = new ArrayList<>();
-    int next = 0;
     for (int i = 0; i < inFile.length; i++) {
       Wanted column = wanted.get(i);
       DataType stored = castFrom(i);
@@ -298,7 +310,7 @@ public final class Columns {
               : view(
                   stored == null ? column.type() : stored,
                   inFile[i],
-                  vectors[next++],
+                  vectors[places[i]],
                   new Location(column, "", toInstant)));
     }
     return views.toArray(Vectors.View[]::new);

@@ -28,7 +28,7 @@ import scala.math.Ordering;
 
 /** The rows of the files of one bucket, merged by key as the merge plan says. */
 public final class MergeSource {
-  public static final String KEY_PREFIX = "_KEY_";
+  public static final String KEY_PREFIX = Columns.KEY_PREFIX;
   // Paimon's SpecialFields.KEY_FIELD_ID_START: the id of a key column is this plus the id of its
   // field.
   public static final int KEY_ID_BASE = Integer.MAX_VALUE / 2;
