@@ -16,6 +16,7 @@ _SIZE_UNITS = {"": 1, "b": 1, "kb": 2**10, "k": 2**10, "mb": 2**20, "m": 2**20, 
 _SIZE_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "bytes": 1}
 _TIME_UNITS = {"ms": 0.001, "": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0}
 _TIME_UNITS |= {"minute": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+_FOLDER = re.compile(r"[^\x00-\x1f\x7f/\\]+")
 _QUANTITY = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 
 
@@ -58,6 +59,14 @@ def parse_bool(text: str) -> bool:
 def parse_names(text: str) -> tuple[str, ...]:
     """Return the names of a comma-separated list."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def parse_folder(text: str) -> str:
+    """Return the names of a folder within another, such as `a/b`, as a path."""
+    parts = text.strip().removesuffix("/").split("/")
+    if any(part in ("", ".", "..") or not _FOLDER.fullmatch(part) for part in parts):
+        raise ValueError("expected the names of folders, such as 'data' or 'a/b'")
+    return "/".join(parts)
 
 
 def parse_by_level(text: str) -> Mapping[int, str]:

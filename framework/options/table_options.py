@@ -14,6 +14,7 @@ from lockgate.framework.options import (
     changelog_options,
     clustering_options,
     index_options,
+    layout_options,
     schema_options,
     tag_options,
 )
@@ -319,7 +320,10 @@ NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket o
 
 KNOWN: dict[str, Option[Any]] = {
     option.key: option
-    for module in (changelog_options, clustering_options, index_options, schema_options, tag_options)
+    for module in (
+        *(changelog_options, clustering_options, index_options),
+        *(layout_options, schema_options, tag_options),
+    )
     for option in (*vars(module).values(), *globals().values(), *IGNORE_DELETES)
     if isinstance(option, Option)
 }

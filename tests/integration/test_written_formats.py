@@ -312,3 +312,21 @@ def test_a_stream_names_only_rows_that_vectors_delete(
         ("-D", 5, "a"),
         ("-D", 6, "a"),
     ]
+
+
+def test_files_lie_in_the_folder_that_the_table_names(lake: Lake, table: Named) -> None:
+    """`data-file.path-directory`: tasks write there, and an aborted write leaves nothing there."""
+    name = table("folder")
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, p INT) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('data-file.path-directory' = 'stored/here')"
+    )
+    lake.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    root = Path(lake.catalog.load_table(name.removeprefix("lake.")).location)
+    written = {str(path.relative_to(root).parent) for path in root.rglob("data-*")}
+    assert written == {"stored/here/p=1/bucket-0", "stored/here/p=2/bucket-0"}
+    failing = f"INSERT INTO {name} SELECT IF(id = 9, raise_error('raised'), 3), 3 FROM range(10)"
+    with pytest.raises(Exception, match="raised"):
+        lake.sql(failing)
+    assert len(list(root.rglob("data-*"))) == 2
+    assert sorted(lake.sql(f"SELECT id FROM {name}").collect()) == [(1,), (2,)]

@@ -8,8 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from both_engines import Both
+from datasketches import hll_sketch, update_theta_sketch
 from exact_rows import exact_rows, in_order
 from paimon_java import PaimonJava, PaimonTable
+from pyroaring import BitMap
 
 from lockgate.framework.store import Catalog, Table
 
@@ -54,6 +57,9 @@ ENGINES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 }
 
 
+SETS = {"r": "rbm32", "h": "hll_sketch", "t": "theta_sketch"}
+
+
 @pytest.mark.parametrize("name", ENGINES)
 def test_both_write_in_turn(paimon_java: PaimonJava, tmp_path: Path, name: str) -> None:
     options, kinds = ENGINES[name]
@@ -92,3 +98,42 @@ def _write(table: Table, rows: list[list[Any]], kind: str) -> None:
     }
     kinds = pa.array([3 if kind == "-D" else 0] * len(rows), pa.int8())
     table.commit(table.write(pa.table(columns), kinds=kinds))
+
+
+def test_sketches_and_bitmaps_unite_alike(both: Both) -> None:
+    """Python, Spark and Paimon make the same bytes of two writes, as they lie and once compacted."""
+    options = {
+        "bucket": "1",
+        "merge-engine": "aggregation",
+        "write-only": "true",
+        **{f"fields.{name}.aggregate-function": what for name, what in SETS.items()},
+    }
+    columns = [("k", "INT NOT NULL"), *((name, "BYTES") for name in SETS)]
+    both.theirs.create(columns, primary_keys=["k"], options=options)
+    ranges = [
+        (range(5), range(3, 9)),
+        (range(9000), range(7000, 20_000)),
+        (range(0), range(40)),
+        (range(3), None),
+    ]
+    for turn in (0, 1):
+        rows = [
+            [key, *(None if pair[turn] is None else as_set(what, pair[turn]).hex() for what in SETS.values())]
+            for key, pair in enumerate(ranges)
+        ]
+        both.theirs.write(rows)
+    merged = both.agree()
+    assert [row[0] for row in merged] == [0, 1, 2, 3]
+    both.theirs.compact({"write-only": "false"})
+    both.agree(merged)
+
+
+def as_set(function: str, numbers: range) -> bytes:
+    """Return numbers as a value that a merge function unites."""
+    found: Any
+    if function == "rbm32":
+        return bytes(BitMap(numbers).serialize())
+    found = update_theta_sketch() if function == "theta_sketch" else hll_sketch(12)
+    for number in numbers:
+        found.update(number)
+    return bytes(found.compact().serialize() if function == "theta_sketch" else found.serialize_compact())

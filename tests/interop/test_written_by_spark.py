@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from both_engines import Both, next_to
 from exact_rows import Rows
@@ -93,3 +95,33 @@ def test_thin_files_are_merged(both: Both, file_format: str) -> None:
         both.sql("DELETE FROM {t} WHERE id < 3")
         both.theirs.write([[4, "theirs"]])
         both.agree([[3, "old"], [4, "theirs"], *expected[5:]])
+
+
+@pytest.mark.parametrize("partitions", [[], ["id"]])
+def test_data_files_in_a_folder_of_their_own(both: Both, partitions: list[str]) -> None:
+    options = {"bucket": "1", "data-file.path-directory": "a/b", "file.format": "orc"}
+    columns = [("id", "INT NOT NULL"), ("k", "INT NOT NULL"), ("v", "STRING")]
+    both.theirs.create(columns, primary_keys=["id", "k"], partition_keys=partitions, options=options)
+    both.theirs.write([[1, 1, "theirs"], [2, 2, "theirs"]])
+    both.agree([[1, 1, "theirs"], [2, 2, "theirs"]])
+    both.sql("INSERT INTO {t} VALUES (2, 2, 'spark'), (3, 3, 'spark')")
+    both.ours.append(pa.table({"id": [4], "k": [4], "v": ["python"]}))
+    expected: Rows = [[1, 1, "theirs"], [2, 2, "spark"], [3, 3, "spark"], [4, 4, "python"]]
+    both.agree(expected)
+    both.theirs.compact()
+    both.sql(f"CALL lake.sys.expire_snapshots(table => '{both.name}', retain_max => 1, retain_min => 1)")
+    both.agree(expected)
+    folder = Path(both.ours.location)
+    assert not [path for path in folder.rglob("data-*") if not path.is_relative_to(folder / "a" / "b")]
+
+
+def test_expiry_finds_files_of_postponed_buckets(both: Both) -> None:
+    both.theirs.create(NAMES, primary_keys=["id"], options={"bucket": "-2"})
+    both.theirs.write([[1, "a"]])
+    both.theirs.write([[2, "b"]])
+    both.sql(f"CALL lake.sys.expire_snapshots(table => '{both.name}', retain_max => 1, retain_min => 1)")
+    waiting = {str(path) for path in Path(both.ours.location).rglob("bucket-postpone/data-*")}
+    live = both.ours.manifests.live_files(both.ours.latest_snapshot())
+    paths = both.ours.paths
+    assert {paths.data_file(each.partition, each.bucket, each.file) for each in live} == waiting
+    assert len(waiting) == 2

@@ -86,7 +86,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     adds = request["mode"] in ("append", "delete") and request["replacement"] is None
     return {
         "write_id": context.dispatcher.writes.begin(table),
-        "location": context.hadoop_path(table, table.location),
+        "location": context.hadoop_path(table, table.paths.data_location),
         "schema_id": schema.id,
         "fields": [
             {
@@ -362,7 +362,7 @@ def _own_names(request: EndRequest) -> tuple[str, ...]:
 
 def _buckets(table: Table) -> list[str]:
     """Return the folders that hold data files."""
-    folders = [table.location]
+    folders = [table.paths.data_location]
     for _ in table.schema.partition_keys:
         folders = [
             inner.path for outer in folders for inner in table.file_system.list(outer) if "=" in inner.name

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, ColumnNotFoundError, InputError, UnsupportedError
-from lockgate.framework.options import table_options
+from lockgate.framework.options import layout_options, table_options
 from lockgate.framework.store.ddl.column_options import (
     columns_in_lists,
     drop_from_options,
@@ -60,6 +60,7 @@ _FIXED = {
     table_options.SEQUENCE_ORDER.key,
     table_options.PARTITION_LEGACY_NAME.key,
     table_options.PARTITION_DEFAULT_NAME.key,
+    layout_options.DATA_FOLDER.key,
     "type",
 }
 

@@ -109,8 +109,10 @@ def _created_millis(table: TableHandle) -> int:
 
 def data_files_in(table: TableHandle) -> Iterator[FileInfo]:
     """Return what lies in the folders of buckets: data files, indexes, and unfinished ones."""
-    for folder in _bucket_folders(table, table.location):
-        yield from _files(table, folder)
+    # A table that was replaced may have had its files right in its folder.
+    for root in dict.fromkeys((table.location, table.paths.data_location)):
+        for folder in _bucket_folders(table, root):
+            yield from _files(table, folder)
 
 
 def _bucket_folders(table: TableHandle, folder: str) -> Iterator[str]:

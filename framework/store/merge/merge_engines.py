@@ -36,7 +36,16 @@ from lockgate.framework.store.merge.merge_plan import (
     RowKind,
     SequenceGroup,
 )
-from lockgate.framework.store.merge.merge_values import VALUES, Value
+from lockgate.framework.store.merge.merge_sets import Bitmaps, HllSketches, ThetaSketches
+from lockgate.framework.store.merge.merge_values import (
+    Collect,
+    ListAgg,
+    MergeMap,
+    MergeMapByTime,
+    NestedPartialUpdate,
+    NestedUpdate,
+    Value,
+)
 from lockgate.framework.store.merge.row_order import by_sequence
 
 State: TypeAlias = Pick | Sum | Product | Value
@@ -50,6 +59,17 @@ _PICKS: dict[str, type[Pick]] = {
     "first_non_null_value": FirstNonNull,
     "max": Extreme,
     "bool_or": Extreme,
+}
+VALUES: dict[str, type[Value]] = {
+    "listagg": ListAgg,
+    "rbm32": Bitmaps,
+    "hll_sketch": HllSketches,
+    "theta_sketch": ThetaSketches,
+    "collect": Collect,
+    "merge_map": MergeMap,
+    "merge_map_with_keytime": MergeMapByTime,
+    "nested_update": NestedUpdate,
+    "nested_partial_update": NestedPartialUpdate,
 }
 
 

@@ -36,8 +36,6 @@ from lockgate.framework.types import MAX_LENGTH, DataType, Kind
 _GROUP = re.compile(r"fields\.(.+)\.sequence-group")
 _NOT_SUPPORTED = {
     "rbm64": "its values are in a layout of Java's library for bitmaps of 64 bits, which no other reads",
-    "hll_sketch": "its values are sketches, which are estimates",
-    "theta_sketch": "its values are sketches, which are estimates",
 }
 _NULL_KEYS = ("merge", "ignore", "error")
 _NUMBERS = frozenset(
@@ -326,7 +324,7 @@ def _why_not(function: str, data_type: DataType) -> str | None:
     if function == "listagg":
         whole = data_type.kind is Kind.VARCHAR and (data_type.length or 0) >= MAX_LENGTH
         return None if whole else "takes STRING only"
-    if function == "rbm32":
+    if function in ("rbm32", "hll_sketch", "theta_sketch"):
         return None if data_type.kind is Kind.VARBINARY else "takes VARBINARY and BYTES only"
     if function == "collect":
         return None if data_type.kind is Kind.ARRAY else "takes ARRAY only"

@@ -2,7 +2,7 @@
 
 Values are Python's: a list for an ARRAY, a list of pairs for a MAP, a dict for a ROW. Sets and maps keep the
 order in which their elements came first; Paimon's have none. Source: Paimon's `FieldListaggAgg`,
-`FieldCollectAgg`, `FieldRoaringBitmap32Agg`, `FieldMergeMapAgg`, `FieldMergeMapWithKeyTimeAgg`,
+`FieldCollectAgg`, `FieldMergeMapAgg`, `FieldMergeMapWithKeyTimeAgg`,
 `FieldNestedUpdateAgg` and `FieldNestedPartialUpdateAgg`.
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes
@@ -94,27 +93,6 @@ class ListAgg(Value):
             part for part in newer.split(self._plan.delimiter) if part.strip(_BLANKS) and part not in parts
         )
         return self._plan.delimiter.join([older, *fresh])
-
-
-class Bitmaps(Value):
-    """`rbm32`: the union of Roaring bitmaps of 32 bits, in the format that all their libraries share."""
-
-    def joined(self, older: Any, newer: Any) -> Any:
-        """Put two sets of numbers together."""
-        if older is None or newer is None:
-            return newer if older is None else older
-        union = self._read(older) | self._read(newer)
-        union.run_optimize()
-        return union.serialize()
-
-    def _read(self, data: bytes) -> BitMap:
-        try:
-            return BitMap.deserialize(data)
-        except (ValueError, IndexError):  # the second is of no bytes at all
-            raise InputError(
-                f"column {self._plan.name!r}: a value of {len(data)} bytes is not a Roaring bitmap, which "
-                f"merge function {self._plan.function!r} needs"
-            ) from None
 
 
 class Collect(Value):
@@ -312,14 +290,3 @@ def frozen(value: Any) -> Hashable:
         return tuple(frozen(each) for each in value)
     found: Hashable = value
     return found
-
-
-VALUES: dict[str, type[Value]] = {
-    "listagg": ListAgg,
-    "rbm32": Bitmaps,
-    "collect": Collect,
-    "merge_map": MergeMap,
-    "merge_map_with_keytime": MergeMapByTime,
-    "nested_update": NestedUpdate,
-    "nested_partial_update": NestedPartialUpdate,
-}

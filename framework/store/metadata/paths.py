@@ -17,6 +17,7 @@ import numpy as np
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
+from lockgate.framework.options.layout_options import DATA_FOLDER
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.trust import (
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
 
 
+# Paimon's bucket of rows that wait for theirs, and the name of its folder.
+_POSTPONED, _POSTPONED_NAME = -2, "postpone"
 # With so many digits every float, or every double, reads back.
 _DIGITS_OF_FLOAT, _DIGITS_OF_DOUBLE = 9, 17
 _NO_SPACE_IN_JAVA = "\x85\xa0\u2007\u202f"
@@ -42,7 +45,8 @@ _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 class TablePaths:
     """The paths in one table's folder; `schema` gives the partition columns.
 
-    `schema_of` gives the schema of an id: a table that was replaced may have been partitioned otherwise.
+    `data_location` is the folder that holds the data files. `schema_of` gives the schema of an id: a table
+    that was replaced may have been partitioned otherwise.
     Here, and nowhere else, what metadata says becomes a path; what is not to be trusted is an UnsafePathError
     (see `trust`).
     """
@@ -62,6 +66,8 @@ class TablePaths:
         self._types = schema.types_of(schema.partition_keys)
         self._default = schema.table_options.get_option(PARTITION_DEFAULT_NAME)
         self._legacy = schema.table_options.get_option(PARTITION_LEGACY_NAME)
+        folder = schema.table_options.get_option(DATA_FOLDER)
+        self.data_location = join(self.location, folder) if folder else self.location
         # A table has far fewer buckets than files.
         self._bucket_path = lru_cache(maxsize=4096)(self._new_bucket_path)
 
@@ -81,7 +87,8 @@ class TablePaths:
         return self._bucket_path(tuple(partition), bucket)
 
     def _new_bucket_path(self, partition: tuple[Any, ...], bucket: int) -> str:
-        return join(self.location, self.partition_path(partition), f"bucket-{bucket}")
+        name = _POSTPONED_NAME if bucket == _POSTPONED else bucket
+        return join(self.data_location, self.partition_path(partition), f"bucket-{name}")
 
     def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file; one outside the table says itself where it is."""

@@ -78,7 +78,6 @@ _REFUSED: dict[str, Judgement] = {
         Verdict.ELSEWHERE, "a catalog that is not asked here says who may see which rows and columns", _OFF
     ),
     "data-evolution.enabled": Judgement(Verdict.STORED, "columns of one row lie in several files", _OFF),
-    "data-file.path-directory": Judgement(Verdict.STORED, "data files lie in another folder"),
     "primary-key.nullable": Judgement(Verdict.STORED, "keys may be null, and nulls are one key then", _OFF),
     "pk-clustering-override": Judgement(
         Verdict.STORED, "files of a key table are sorted by other columns than the key", _OFF, of_keys=True
@@ -141,7 +140,7 @@ _HONOURED = """
     commit.max-retries commit.max-retry-wait
     compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
     deletion-vectors.enabled write-only
-    commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
+    commit.min-retry-wait commit.timeout consumer.expiration-time data-file.path-directory data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
     file.compression.per.level file.format.per.level dynamic-bucket.max-buckets dynamic-bucket.target-row-num
     file-index.in-manifest-threshold file-index.read.enabled

@@ -16,8 +16,8 @@ from merge_histories import COLUMNS, PLANS, expected, history
 
 from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.framework.store.merge.merge import merge_plan, merge_tables
+from lockgate.framework.store.merge.merge_engines import VALUES
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
-from lockgate.framework.store.merge.merge_values import VALUES
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import INT, STRING, DataField, from_spark_type, to_arrow
 
@@ -190,10 +190,9 @@ def test_options_that_cannot_be(options: dict[str, str], message: str) -> None:
         merge_plan(schema(**{"merge-engine": "aggregation", **options}))
 
 
-@pytest.mark.parametrize("function", ["rbm64", "hll_sketch", "theta_sketch"])
-def test_sketches_are_refused_by_name(function: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"{function}' is not supported: its values are"):
-        merge_plan(schema(**{"merge-engine": "aggregation", "fields.b.aggregate-function": function}))
+def test_bitmaps_of_64_bits_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="rbm64' is not supported: its values are"):
+        merge_plan(schema(**{"merge-engine": "aggregation", "fields.b.aggregate-function": "rbm64"}))
 
 
 def test_a_value_that_is_no_bitmap_is_an_error() -> None:
@@ -205,3 +204,17 @@ def test_a_value_that_is_no_bitmap_is_an_error() -> None:
             bitmaps.add(np.array([0]), np.array([row]))
     with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
         merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": "rbm32"}))
+
+
+@pytest.mark.parametrize(
+    ("function", "what"), [("hll_sketch", "an HLL sketch"), ("theta_sketch", "a theta sketch")]
+)
+def test_a_value_that_is_no_sketch_is_an_error(function: str, what: str) -> None:
+    column = pa.chunked_array([pa.array([b"", b"hostile", bytes(40)], pa.binary())])
+    sketches = VALUES[function](ColumnMerge("u", function), column, 1)
+    sketches.replace(np.array([0]), np.array([0]))
+    for row in (1, 2):
+        with pytest.raises(InputError, match=rf"column 'u': a value of \d+ bytes is not {what}"):
+            sketches.add(np.array([0]), np.array([row]))
+    with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
+        merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": function}))

@@ -50,7 +50,9 @@ public final class Columns {
 
   public static final String SEPARATOR = StoredType.SEPARATOR;
 
-  /** What precedes the name of a key's own column; a file in "thin mode" has keys as values only. */
+  /**
+   * What precedes the name of a key's own column; a file in "thin mode" has keys as values only.
+   */
   public static final String KEY_PREFIX = "_KEY_";
 
   private final TypeDescription readType = TypeDescription.createStruct();

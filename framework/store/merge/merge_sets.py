@@ -1,0 +1,105 @@
+"""Unions of sets that rows hold in a library's layout: Roaring bitmaps, and sketches that estimate counts.
+
+Sketches are those of Apache DataSketches, whose layout all its languages share. Source: Paimon's
+`FieldRoaringBitmap32Agg`, `FieldHllSketchAgg` and `FieldThetaSketchAgg`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from pyroaring import BitMap
+
+from lockgate.errors import InputError
+from lockgate.framework.store.merge.merge_values import Value
+
+
+class Union(Value):
+    """The union of two sets; `what` names their kind in messages."""
+
+    what: ClassVar[str]
+
+    def joined(self, older: Any, newer: Any) -> Any:
+        """Put two sets together; InputError for bytes that are none."""
+        if older is None or newer is None:
+            return newer if older is None else older
+        return self.union(self._read(older), self._read(newer))
+
+    def _read(self, data: bytes) -> Any:
+        try:
+            return self.parsed(data)
+        except (ValueError, IndexError, RuntimeError):  # what the libraries raise, some of no bytes at all
+            raise InputError(
+                f"column {self._plan.name!r}: a value of {len(data)} bytes is not {self.what}, which merge "
+                f"function {self._plan.function!r} needs"
+            ) from None
+
+    @abstractmethod
+    def parsed(self, data: bytes) -> Any:
+        """Return the set that bytes hold."""
+
+    @abstractmethod
+    def union(self, older: Any, newer: Any) -> bytes:
+        """Return the bytes of a union."""
+
+
+class Bitmaps(Union):
+    """`rbm32`: Roaring bitmaps of 32 bits, in the format that all their libraries share."""
+
+    what = "a Roaring bitmap"
+
+    def parsed(self, data: bytes) -> Any:
+        """Return a bitmap."""
+        return BitMap.deserialize(data)
+
+    def union(self, older: Any, newer: Any) -> bytes:
+        """Return the numbers of both."""
+        found = older | newer
+        found.run_optimize()
+        serialized: bytes = found.serialize()
+        return serialized
+
+
+class HllSketches(Union):
+    """`hll_sketch`: sketches of the HyperLogLog family, as precise as the newer one, in 4 bits a register."""
+
+    what = "an HLL sketch"
+
+    def parsed(self, data: bytes) -> Any:
+        """Return a sketch."""
+        from datasketches import hll_sketch
+
+        return hll_sketch.deserialize(data)
+
+    def union(self, older: Any, newer: Any) -> bytes:
+        """Return the sketch of both."""
+        from datasketches import hll_union, tgt_hll_type
+
+        found = hll_union(newer.lg_config_k)
+        found.update(newer)
+        found.update(older)
+        serialized: bytes = found.get_result(tgt_hll_type.HLL_4).serialize_compact()
+        return serialized
+
+
+class ThetaSketches(Union):
+    """`theta_sketch`: theta sketches, whose union is a compact one with up to 4096 entries."""
+
+    what = "a theta sketch"
+
+    def parsed(self, data: bytes) -> Any:
+        """Return a sketch."""
+        from datasketches import compact_theta_sketch
+
+        return compact_theta_sketch.deserialize(data)
+
+    def union(self, older: Any, newer: Any) -> bytes:
+        """Return the sketch of both."""
+        from datasketches import theta_union
+
+        found = theta_union()
+        found.update(older)
+        found.update(newer)
+        serialized: bytes = found.get_result().serialize()
+        return serialized
