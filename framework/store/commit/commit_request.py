@@ -120,11 +120,19 @@ def request_of(
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
         basis=basis,
         marked=tuple(marked),
-        hashes={
-            (message.partition, message.bucket): message.hashes for message in messages if message.hashes
-        },
+        hashes=_hashes(messages),
         changelog=tuple(changelog),
     )
+
+
+def _hashes(messages: Sequence[CommitMessage]) -> dict[tuple[Partition, int], bytes]:
+    """Return the hashes of each bucket, which several writers may have written to."""
+    found: dict[tuple[Partition, int], bytes] = {}
+    for message in messages:
+        where = (message.partition, message.bucket)
+        if message.hashes:
+            found[where] = found.get(where, b"") + message.hashes
+    return found
 
 
 def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partition], bool]:

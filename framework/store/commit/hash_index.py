@@ -105,6 +105,7 @@ class HashChanges:
             by_partition[partition][bucket] = from_bytes(data)
         for partition, given in by_partition.items():
             there = {} if partition in self._gone else read_hashes(table, before.get(partition, {}))
+            _check_distinct(table, given)
             self._made[partition] = _grown(table, there, given)
 
     def write(self) -> WrittenIndex | None:
@@ -164,6 +165,16 @@ def _overwritten(
     partitions: Iterable[Partition], overwrite: Callable[[Partition], bool] | None
 ) -> set[Partition]:
     return set() if overwrite is None else {each for each in partitions if overwrite(each)}
+
+
+def _check_distinct(table: TableHandle, given: Buckets) -> None:
+    """Raise BucketsTakenError if two writers of one commit put a key into two buckets."""
+    hashes = np.concatenate(list(given.values()))
+    if len(np.unique(hashes)) < len(hashes):
+        raise BucketsTakenError(
+            f"two writes of one commit assigned a key of {table.identifier} to two buckets; write the rows "
+            "again, in one write"
+        )
 
 
 def _grown(table: TableHandle, there: Buckets, given: Buckets) -> Buckets:

@@ -209,3 +209,15 @@ def test_postponed_buckets_are_refused(make_table: MakeTable, catalog: Catalog) 
     schema = table.schema.with_options({"bucket": "-2"})
     with pytest.raises(UnsupportedFormatError, match="postponed"):
         table.sibling(table.identifier, schema).append(rows(0, 1))
+
+
+def test_two_writes_of_one_commit(make_table: MakeTable) -> None:
+    """The index has the keys of both, and a key that both wrote lies in one bucket."""
+    table = dynamic(make_table, target=3)
+    table.commit([*table.write(rows(0, 4)), *table.write(rows(2, 6, "b"))])
+    check_no_key_in_two_buckets(table)
+    assert sorted(table.read()["id"].to_pylist()) == list(range(6))
+    assert sum(map(len, index_of(table).values())) == 6
+    table.append(rows(0, 6, "c"))
+    check_no_key_in_two_buckets(table)
+    assert set(table.read()["v"].to_pylist()) == {f"c{number}" for number in range(6)}
