@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from lockgate.errors import InputError
+from lockgate.errors import CommitConflictError, InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.identifier import Identifier
@@ -321,7 +323,7 @@ class Table(TableHistory):
     @named_errors
     def append(self, data: Data) -> Snapshot:
         """Write rows and commit them; a key table takes the row with a known key as its new version."""
-        return self._commit_or_abort(self.write(data))
+        return self._repeated(data, lambda: self._commit_or_abort(self.write(data)))
 
     @named_errors
     def overwrite(self, data: Data, partition: Mapping[str, Any] | None = None) -> Snapshot:
@@ -345,9 +347,18 @@ class Table(TableHistory):
         latest = self.latest_snapshot()
         if isinstance(keys, pa.Table) or self.schema.has_primary_key or not self.schema.has_vectors:
             basis = None if isinstance(keys, pa.Table) else latest
-            return self._commit_or_abort(delete_keys(self, keys), basis=basis)
+            return self._repeated(keys, lambda: self._commit_or_abort(delete_keys(self, keys), basis=basis))
         marked, gone = ([], []) if latest is None else find_rows(self, keys, latest)
         return self._commit_or_abort(gone, basis=latest, marked=marked)
+
+    def _repeated(self, data: object, write: Callable[[], Snapshot]) -> Snapshot:
+        """Write rows that are at hand again if others have moved keys meanwhile, which may be the same."""
+        if not self.schema.moves_keys or not isinstance(data, pa.Table | pa.RecordBatch):
+            return write()
+        for _ in range(self.options.get_option(table_options.COMMIT_MAX_RETRIES)):
+            with contextlib.suppress(CommitConflictError):
+                return write()
+        return write()
 
     def _commit_or_abort(
         self,

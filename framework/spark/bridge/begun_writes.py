@@ -79,7 +79,7 @@ class BegunWrites:
         """Return the id of a new write."""
         from lockgate.framework.store.write.bucket_assigner import BucketAssigner
 
-        assigner = BucketAssigner(table) if table.schema.has_dynamic_buckets else None
+        assigner = BucketAssigner(table) if table.schema.has_hash_index else None
         write_id = str(uuid.uuid4())
         with self._lock:
             self._writes[write_id] = BegunWrite(table, assigner)

@@ -11,6 +11,7 @@ from lockgate.errors import (
     InputError,
     OptionError,
     UnsupportedError,
+    UnsupportedFormatError,
     nearest,
 )
 from lockgate.framework.access import Action
@@ -71,6 +72,11 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     table = context.table()
     schema = table.schema
     check_rows_writable(schema)
+    if schema.moves_keys:
+        raise UnsupportedFormatError(
+            f"Spark does not write {table.identifier}, whose keys may move from partition to partition (the "
+            "primary key lacks partition columns): write it in Python, by Table.append and Table.delete"
+        )
     _check_options(request)
     _check_rows(table, request)
     _check_keys(schema)
@@ -342,37 +348,22 @@ def abort(context: Context, request: EndRequest) -> bool:
     That includes files of tasks that ended while the job was failing, whose messages never reached the
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
+    from lockgate.framework.store.history.orphans import data_files_in
     from lockgate.framework.store.write.abort import live_names
 
     context.dispatcher.writes.end(request["write_id"])
     table = context.table()
     table.abort(_messages(table, request))
     live = live_names(table)
-    for folder in _buckets(table):
-        for file in table.file_system.list(folder):
-            if file.name.startswith(_own_names(request)) and file.name not in live:
-                table.file_system.delete(file.path)
+    for file in list(data_files_in(table)):
+        if file.name.startswith(_own_names(request)) and file.name not in live:
+            table.file_system.delete(file.path)
     return True
 
 
 def _own_names(request: EndRequest) -> tuple[str, ...]:
     """Return what the names of all files of a write start with."""
     return tuple(f"{kind}-{request['write_id']}-" for kind in ("data", "changelog"))
-
-
-def _buckets(table: Table) -> list[str]:
-    """Return the folders that hold data files."""
-    folders = [table.paths.data_location]
-    for _ in table.schema.partition_keys:
-        folders = [
-            inner.path for outer in folders for inner in table.file_system.list(outer) if "=" in inner.name
-        ]
-    return [
-        bucket.path
-        for folder in folders
-        for bucket in table.file_system.list(folder)
-        if bucket.name.startswith("bucket-")
-    ]
 
 
 # --- overwriting whole partitions ----------------------------------------------------------------

@@ -139,8 +139,9 @@ class _Attempts:
     def __post_init__(self) -> None:
         self._files = CommitFiles(self.table, [*self.own_index, self.request.index_files])
         self._earlier = EarlierTries(self.table, self.request)
-        if self.request.basis is not None:
-            self._basis = BasisCheck(self.table, self.request.basis)
+        basis = self.request.basis or self.request.placed
+        if basis is not None:
+            self._basis = BasisCheck(self.table, basis)
 
     def run(self) -> Snapshot:
         options = self.table.options
@@ -266,7 +267,7 @@ class _Attempts:
         if request.index is not None:
             request.index.check(head)
             self._index = request.index
-        elif written.has_dynamic_buckets:
+        elif written.has_hash_index:
             self._index = HashChanges(self.table, None if afresh else head, request)
         if afresh:
             return request.changes
@@ -325,7 +326,7 @@ class _Attempts:
     def _holds_same_keys(self, entry: ManifestEntry) -> bool:
         """Say whether a file may hold keys that are written."""
         low, high = key_order(entry.file.min_key), key_order(entry.file.max_key)
-        return any(
+        return self.request.placed is not None or any(
             (ours.partition, ours.bucket) == (entry.partition, entry.bucket)
             and not (key_order(ours.file.max_key) < low or high < key_order(ours.file.min_key))
             for ours in self.request.changes

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from lockgate.errors import InputError, nearest
+from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store.commit.read_basis import Basis
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lockgate.framework.store.schema.schema import TableSchema
@@ -16,7 +17,6 @@ from lockgate.framework.types import one_nan
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges
-    from lockgate.framework.store.commit.read_basis import Basis
     from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.index_manifest import WrittenIndex
@@ -43,7 +43,8 @@ class CommitRequest:
 
     `collected` is what file collectors made of each added file, by name of the file and of the collector.
     `hashes` are those of the keys that are written, by partition and bucket, of tables with dynamic buckets.
-    `changelog` are the files that tell what became of keys.
+    `changelog` are the files that tell what became of keys. `placed` is the state in which keys that move
+    between partitions were looked up.
     `index_files` are changes of a plugin's index files that the caller asks for.
     """
 
@@ -61,6 +62,7 @@ class CommitRequest:
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
     changelog: tuple[ManifestEntry, ...] = ()
+    placed: Basis | None = None
 
     @property
     def deletes(self) -> bool:
@@ -109,6 +111,8 @@ def request_of(
     for entry in (*changes, *changelog):  # an executor may have said anything
         table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
+    placed = _placed(table, messages, commit_kind)
+    placed = None if overwrite is not None else placed  # nothing that was looked up is left then
     if commit_kind is CommitKind.APPEND and (deletes or marked):
         # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
         commit_kind = CommitKind.OVERWRITE
@@ -122,7 +126,27 @@ def request_of(
         marked=tuple(marked),
         hashes=_hashes(messages),
         changelog=tuple(changelog),
+        placed=placed,
     )
+
+
+def _placed(table: TableHandle, messages: Sequence[CommitMessage], kind: CommitKind) -> Basis | None:
+    """Return the state by which keys that move between partitions were placed; InputError for two."""
+    if not table.schema.moves_keys or kind is CommitKind.COMPACT:
+        return None
+    adds = [message for message in messages if message.added]
+    found = {message.placed for message in adds}
+    if None in found:
+        raise UnsupportedError(
+            f"files cannot be added to {table.identifier}: its keys move between partitions, and the writer "
+            "did not look up where they lie; write by Table.write"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{table.identifier} takes the rows of one write a commit: its keys move between partitions, and "
+            "two writes do not know of each other's"
+        )
+    return next((Basis(each.snapshot_id, each.commit_id) for each in found if each is not None), None)
 
 
 def _hashes(messages: Sequence[CommitMessage]) -> dict[tuple[Partition, int], bytes]:

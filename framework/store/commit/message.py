@@ -6,6 +6,7 @@ import base64
 import contextlib
 import dataclasses
 import datetime
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,8 +16,28 @@ from lockgate.errors import InputError
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
+from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, value_from_json, value_to_json
+
+
+@dataclass(frozen=True)
+class PlacedAt:
+    """The state in which keys that move between partitions were looked up: its snapshot (0: the empty table).
+
+    `write` names the write, whose rows alone know of each other.
+    """
+
+    snapshot_id: int
+    commit_id: str | None
+    write: str
+
+    @classmethod
+    def after(cls, snapshot: Snapshot | None) -> PlacedAt:
+        """Return the state of a new write."""
+        if snapshot is None:
+            return cls(0, None, str(uuid.uuid4()))
+        return cls(snapshot.id, snapshot.commit_id, str(uuid.uuid4()))
 
 
 @dataclass(frozen=True)
@@ -26,7 +47,8 @@ class CommitMessage:
     `vectors` are the deletion vectors of deleted files as they were read, by name of the file. `collected` is
     the output of collectors for added files, by name of the file and of the collector (see
     `file_collectors`). `hashes` are those of the keys in added files, if buckets are dynamic (see
-    `hash_index`). `changelog` are files with the changes of keys (see `write.changelog`).
+    `hash_index`). `changelog` are files with the changes of keys (see `write.changelog`). `placed` says when
+    keys that move between partitions were looked up (see `write.key_places`).
     """
 
     partition: tuple[Any, ...]
@@ -38,6 +60,7 @@ class CommitMessage:
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: bytes = b""
     changelog: tuple[DataFileMeta, ...] = ()
+    placed: PlacedAt | None = None
 
     @classmethod
     def replacing(
@@ -76,6 +99,7 @@ class CommitMessage:
             },
             "hashes": base64.b64encode(self.hashes).decode(),
             "changelog": [_file_to_json(file, schema) for file in self.changelog],
+            "placed": None if self.placed is None else dataclasses.asdict(self.placed),
         }
 
     @classmethod
@@ -95,6 +119,7 @@ class CommitMessage:
                 },
                 hashes=base64.b64decode(json["hashes"]),
                 changelog=tuple(_file_from_json(file, schema) for file in json["changelog"]),
+                placed=None if json["placed"] is None else PlacedAt(**json["placed"]),
             )
 
     @classmethod

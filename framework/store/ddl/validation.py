@@ -11,6 +11,7 @@ from lockgate.errors import (
     InputError,
     OptionError,
     UnsupportedError,
+    UnsupportedFormatError,
     UnsupportedTypeError,
     nearest,
 )
@@ -33,6 +34,7 @@ from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.row_order import why_unordered
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
+from lockgate.framework.store.schema.unsupported_features import check_moving_keys
 from lockgate.framework.store.schema.written_formats import ORC, check_formats
 from lockgate.framework.types import DataField, DataType
 
@@ -120,8 +122,24 @@ def check_schema(schema: TableSchema) -> None:
     check_merge(schema)
     _check_statistics(schema)
     check_encryption(schema)
+    if schema.moves_keys:
+        _check_moving_keys(schema)
     _check_clustering(schema)
     _check_indexes(schema)
+
+
+def _check_moving_keys(schema: TableSchema) -> None:
+    """Refuse tables whose keys would move from partition to partition, but for those that can be written."""
+    missing = ", ".join(name for name in schema.partition_keys if name not in schema.primary_keys)
+    if schema.bucket_count != -1:
+        raise InputError(
+            f"the primary key must include the partition columns; {missing} is missing from it. With option "
+            "'bucket' = '-1' a key may move from partition to partition"
+        )
+    try:
+        check_moving_keys(schema)
+    except UnsupportedFormatError as error:
+        raise OptionError(str(error)) from None
 
 
 def _check_vectors(schema: TableSchema) -> None:
@@ -251,11 +269,6 @@ def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: 
     _check_flat("primary key", primary, types)
     if len(partition) == len(types):
         raise InputError("a table needs at least one column in addition to its partition columns")
-    missing = [name for name in partition if name not in primary]
-    if primary and missing:
-        raise InputError(
-            f"the primary key must include the partition columns; {', '.join(missing)} is missing from it"
-        )
     if primary and set(primary) == set(partition):
         raise InputError(
             "the primary key cannot consist of partition columns only; there would be one row in each"

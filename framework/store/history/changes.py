@@ -15,7 +15,7 @@ from lockgate.framework.store.grants import grant
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.merge.group_codes import group_codes
-from lockgate.framework.store.merge.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.merge.merge import VALUE_KIND, MergePlan, RowKind, merge_plan, merge_tables
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.pruning.split import by_bucket, key_order
@@ -120,6 +120,7 @@ def _changes(
 ) -> Iterator[Change]:
     reader = FileReader(table, schema, strict=strict)
     plan = merge_plan(schema)
+    keys = schema.primary_keys if schema.moves_keys else ()
     for snapshot in snapshots:
         if snapshot.commit_kind is CommitKind.ANALYZE:
             continue
@@ -145,24 +146,23 @@ def _changes(
             continue
         before = _files_before(table, snapshot, entries)
         if plan.reads_all_rows:
-            wanted = tuple(dict.fromkeys((*plan.system_columns, *plan.companions(names), *names)))
+            wanted = tuple(dict.fromkeys((*plan.system_columns, *plan.companions(names), *names, *keys)))
             parts = [
-                _merged_again(table, reader, bucket, before, wanted, plan).select([*names, VALUE_KIND])
-                for bucket in by_bucket(entries)
+                _merged_again(table, reader, bucket, before, wanted, plan) for bucket in by_bucket(entries)
             ]
-            yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+            yield Change(snapshot.id, snapshot.commit_kind, _table(_moved(parts, keys), reader, names))
             continue
         if not schema.sequence_fields and _adds_older_rows(before, entries):
             yield Change(snapshot.id, snapshot.commit_kind, _table([], reader, names), needs_reload=True)
             continue
-        wanted = tuple(dict.fromkeys((*plan.system_columns, *names)))
+        wanted = tuple(dict.fromkeys((*plan.system_columns, *names, *keys)))
         parts = []
         for bucket in by_bucket(entries):
             rows = _bucket_rows(table, reader, bucket, wanted, plan)
             if schema.sequence_fields:
                 rows = newest_rows(table, reader, plan, rows, _older(before, bucket))
-            parts.append(rows.select([*names, VALUE_KIND]))
-        yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+            parts.append(rows)
+        yield Change(snapshot.id, snapshot.commit_kind, _table(_moved(parts, keys), reader, names))
 
 
 def _files_before(
@@ -255,4 +255,17 @@ def _bucket_rows(
 
 def _table(parts: Sequence[pa.Table], reader: FileReader, names: tuple[str, ...]) -> pa.Table:
     schema = reader.output_schema((*names, VALUE_KIND))
-    return pa.concat_tables([part.cast(schema) for part in parts] or [schema.empty_table()])
+    shown = [part.select(schema.names).cast(schema) for part in parts]
+    return pa.concat_tables(shown or [schema.empty_table()])
+
+
+def _moved(parts: Sequence[pa.Table], keys: tuple[str, ...]) -> Sequence[pa.Table]:
+    """Leave out that a key went from one partition where it came to another; `keys`: none move."""
+    if not keys or len(parts) < 2:
+        return parts
+    rows = pa.concat_tables(parts)
+    codes, count = group_codes([rows[name] for name in keys], rows.num_rows)
+    gone = np.isin(rows[VALUE_KIND].to_numpy(), (RowKind.UPDATE_BEFORE, RowKind.DELETE))
+    came = np.zeros(count, np.bool_)
+    came[codes[~gone]] = True
+    return [rows.filter(pa.array(~(gone & came[codes])))]

@@ -157,8 +157,18 @@ class TableSchema:
 
     @property
     def has_dynamic_buckets(self) -> bool:
-        """Say whether an index maps keys to buckets, and new buckets are made as they fill."""
+        """Say whether new buckets are made as they fill."""
         return self.has_primary_key and self.bucket_count == -1
+
+    @property
+    def has_hash_index(self) -> bool:
+        """Say whether an index on disk maps keys to dynamic buckets."""
+        return self.has_dynamic_buckets and not self.moves_keys
+
+    @property
+    def moves_keys(self) -> bool:
+        """Say whether a key may move between partitions, since it does not have all their columns."""
+        return self.has_primary_key and not set(self.partition_keys) <= set(self.primary_keys)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:

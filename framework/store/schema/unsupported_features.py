@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
-from lockgate.framework.options.table_options import (
-    BUCKET_FUNCTION,
-    MANIFEST_FORMAT,
-)
+from lockgate.framework.options.changelog_options import INPUT
+from lockgate.framework.options.table_options import BUCKET_FUNCTION, MANIFEST_FORMAT, MERGE_ENGINE
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.written_formats import check_formats
@@ -92,11 +90,26 @@ def check_writable(schema: TableSchema) -> None:
             f"writing tables with postponed buckets (bucket = {schema.bucket_count}) is not supported, only "
             "with a fixed number of buckets, or dynamic ones (-1)"
         )
-    if schema.has_dynamic_buckets and not set(schema.partition_keys) <= set(schema.primary_keys):
-        raise UnsupportedFormatError(
-            "writing tables whose keys may move from partition to partition is not supported: the primary "
-            "key lacks partition columns"
-        )
+    if schema.moves_keys:
+        check_moving_keys(schema)
+
+
+def check_moving_keys(schema: TableSchema) -> None:
+    """Raise UnsupportedFormatError for what does not go with keys that move from partition to partition."""
+    options = schema.table_options
+    deduplicates = options.get_option(MERGE_ENGINE) == MERGE_ENGINE.default
+    reasons = {
+        "a fixed number of buckets": schema.bucket_count != -1,
+        "option 'sequence.field'": bool(schema.sequence_fields) and deduplicates,
+        "option 'deletion-vectors.enabled'": schema.has_vectors,
+        "option 'changelog-producer' = 'input'": schema.changelog_producer == INPUT,
+    }
+    for what, applies in reasons.items():
+        if applies:
+            raise UnsupportedFormatError(
+                "writing tables whose keys may move from partition to partition (the primary key lacks "
+                f"partition columns) is not supported with {what}"
+            )
 
 
 def _refused(schema: TableSchema, verdicts: tuple[Verdict, ...]) -> Iterator[tuple[str, str, Judgement]]:

@@ -51,7 +51,7 @@ class BucketAssigner:
         if partition not in self._partitions:
             self._check_indexed(partition)
             there = read_hashes(self._table, self._entries.get(partition, {}))
-            self._partitions[partition] = _PartitionBuckets(there, *_limits(self._table))
+            self._partitions[partition] = _PartitionBuckets(there, *limits_of(self._table))
         buckets = self._partitions[partition].assign(hashes)
         for bucket in np.unique(buckets):
             self._written.setdefault((partition, int(bucket)), []).append(
@@ -82,7 +82,8 @@ class BucketAssigner:
         return to_bytes(np.concatenate(self._written[partition, bucket]))
 
 
-def _limits(table: TableHandle) -> tuple[int, int]:
+def limits_of(table: TableHandle) -> tuple[int, int]:
+    """Return how many keys a bucket takes, and how many buckets a partition may have."""
     options = table.schema.table_options
     most = options.get_option(table_options.DYNAMIC_BUCKET_MAX)
     return options.get_option(table_options.DYNAMIC_BUCKET_TARGET), _MOST_BUCKETS if most < 1 else most

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options.changelog_options import INPUT
-from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store.commit.message import CommitMessage, PlacedAt
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.merge.group_codes import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.merge.merge import KEY_PREFIX, RowKind, merge_plan, merge_tables, sort_by_key
@@ -28,6 +28,7 @@ from lockgate.framework.store.schema.unsupported_features import check_readable,
 from lockgate.framework.store.write.abort import abort_messages
 from lockgate.framework.store.write.bucket_assigner import BucketAssigner
 from lockgate.framework.store.write.bucket_writer import BucketWriter
+from lockgate.framework.store.write.key_places import KeyPlaces
 from lockgate.framework.store.write.read_rows import read_rows, rows_with_keys
 from lockgate.framework.types import one_nan, to_arrow
 from lockgate.pushdown import Predicate
@@ -66,9 +67,18 @@ def write_files(
     be written, KeyMissingError if a key to encrypt with is missing.
     """
     check_rows_writable(table.schema)
+    if overwrite and table.schema.moves_keys:
+        raise UnsupportedError(
+            f"partitions of {table.identifier} cannot be overwritten, because its keys move between them: "
+            "overwrite the whole table, or delete rows and append others"
+        )
     # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
     records = table.schema.changelog_producer == INPUT and overwrite is None
-    writer = _KeyWriter(table, records=records) if table.schema.has_primary_key else _AppendWriter(table)
+    afresh = overwrite is not None
+    if table.schema.has_primary_key:
+        writer: _KeyWriter | _AppendWriter = _KeyWriter(table, records=records, afresh=afresh)
+    else:
+        writer = _AppendWriter(table)
     try:
         for rows, row_kinds in _buffers(table.schema, data, kinds, stored):
             _check_overwrite(table.schema, rows, overwrite)
@@ -200,7 +210,8 @@ class _Writer:
         self._schema = table.schema
         self._sequences: dict[Where, int] | None = None
         self._collected: dict[str, dict[str, bytes]] = {}
-        self._assigner = BucketAssigner(table) if table.schema.has_dynamic_buckets else None
+        self._assigner = BucketAssigner(table) if table.schema.has_hash_index else None
+        self._placed: PlacedAt | None = None
 
     def _next_sequence(self, where: Where, rows: int) -> int:
         """Take `rows` sequence numbers for a bucket, and return the first."""
@@ -214,10 +225,10 @@ class _Writer:
         self._sequences[where] = first + rows
         return first
 
-    def _split(self, rows: pa.Table) -> Iterator[tuple[Where, Any]]:
-        """Yield partition, bucket and the positions of their rows, ascending."""
+    def _split(self, rows: pa.Table, placed: np.ndarray | None = None) -> Iterator[tuple[Where, Any]]:
+        """Yield partition, bucket and the positions of their rows, ascending; `placed` are known buckets."""
         schema, count = self._schema, rows.num_rows
-        buckets = self._buckets(rows)
+        buckets = self._buckets(rows) if placed is None else pa.array(placed.astype(np.int32))
         columns = [rows[name] for name in schema.partition_keys]
         codes, distinct = group_codes([*columns, pa.chunked_array([buckets])], count)
         for positions in groups(codes, distinct):
@@ -248,15 +259,19 @@ class _Writer:
         collected = {name: self._collected[name] for name in names if name in self._collected}
         hashes = b"" if self._assigner is None else self._assigner.hashes(*where)
         count = self._schema.bucket_count
-        return CommitMessage(*where, count, tuple(files), collected=collected, hashes=hashes)
+        return CommitMessage(
+            *where, count, tuple(files), collected=collected, hashes=hashes, placed=self._placed
+        )
 
 
 class _KeyWriter(_Writer):
     """Key tables: each buffer becomes one sorted run a bucket; `records` if its rows make a changelog."""
 
-    def __init__(self, table: TableHandle, *, records: bool) -> None:
+    def __init__(self, table: TableHandle, *, records: bool, afresh: bool = False) -> None:
         super().__init__(table)
         self._records = records
+        self._places = KeyPlaces(table, afresh=afresh) if table.schema.moves_keys else None
+        self._placed = None if self._places is None else PlacedAt.after(self._places.snapshot)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"
@@ -273,7 +288,11 @@ class _KeyWriter(_Writer):
         merges = len(newest) < rows.num_rows and (self._records or self._plan.engine != DEDUPLICATE)
         if len(newest) < rows.num_rows and not merges:
             rows, kinds = rows.take(newest), kinds.take(newest)
-        for where, positions in self._split(rows):
+        placed = None
+        if self._places is not None:
+            found = self._places.place(rows, kinds)
+            rows, kinds, placed = found.rows, found.kinds, found.buckets
+        for where, positions in self._split(rows, placed):
             first = self._next_sequence(where, len(positions))
             chosen = pa.array(positions)
             numbers = pa.array(np.arange(first, first + len(positions), dtype=np.int64))
