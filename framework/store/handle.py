@@ -33,20 +33,30 @@ if TYPE_CHECKING:
 SCHEMAS_OF_BRANCH = 2**32
 """Added to the ids of schemas by which files of another branch were written, in a plan that reads both."""
 
-_FALLBACK, _PRIMARY = "scan.fallback-branch", "scan.primary-branch"
+_FALLBACK, _PRIMARY, _ALONE = "scan.fallback-branch", "scan.primary-branch", "branch"
 
 
 @dataclass(frozen=True)
 class ReadBranch:
-    """A branch that partitions are read from: `first` those that it has, else those that the table lacks."""
+    """A branch that partitions are read from: `first` those that it has, else those that the table lacks.
+
+    `alone`: all that is read comes from the branch.
+    """
 
     name: str
     first: bool
+    alone: bool = False
 
 
 def read_branch(schema: TableSchema) -> ReadBranch | None:
     """Return the branch that options of a table have partitions read from; OptionError if they name two."""
     fallback, primary = (schema.options.get(key, "").strip() for key in (_FALLBACK, _PRIMARY))
+    alone = schema.options.get(_ALONE, "").strip()
+    if alone.lower() not in ("", "main"):
+        if fallback or primary:
+            other = _FALLBACK if fallback else _PRIMARY
+            raise OptionError(f"options {_ALONE!r} and {other!r} of a table contradict each other")
+        return ReadBranch(alone, first=True, alone=True)
     if fallback and primary:
         raise OptionError(f"options {_FALLBACK!r} and {_PRIMARY!r} of a table contradict each other")
     if not fallback and not primary:

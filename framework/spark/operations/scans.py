@@ -115,8 +115,11 @@ def _is_keepable(
     Rows that need a key do not outlive their query: a user who loses the key must lose them too.
     """
     from lockgate.framework.store.handle import read_branch
+    from lockgate.framework.store.scan.selected_files import FILE_OPTIONS
 
     if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
+        return False
+    if FILE_OPTIONS & table.schema.options.keys():
         return False
     selected = selected_by(context, table, request)
     named = selected.between is None and selected.snapshot_id == request["snapshot_id"]
@@ -269,7 +272,11 @@ def selected_by(
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
     from lockgate.framework.store.scan.selection import Selection, selection_of
     from lockgate.framework.store.scan.table_selection import table_selection
-    from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
+    from lockgate.framework.store.schema.unsupported_features import (
+        check_no_branch,
+        check_readable,
+        check_unselected,
+    )
 
     options = request["options"]
     check_readable(table.schema)
@@ -279,6 +286,8 @@ def selected_by(
     timed = any("timestamp" in key.lower() for key in (*options, *table.schema.options))
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
+    if request["time_travel"] or selected != Selection():
+        check_no_branch(table.schema)
     if selected == Selection():
         if request["time_travel"]:
             return Selection(request["snapshot_id"])

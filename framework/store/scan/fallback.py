@@ -1,7 +1,8 @@
 """Tables whose partitions come from two lines: the table's own and a branch.
 
 With `scan.fallback-branch` a partition that the table lacks is read from the branch, with
-`scan.primary-branch` one that the branch has. Source: Paimon's `FallbackReadFileStoreTable`.
+`scan.primary-branch` one that the branch has, with `branch` every one. Source: Paimon's
+`FallbackReadFileStoreTable`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def with_partitions_of_branch(table: TableHandle, files: FileTable, snapshot: Sn
     there = _state(branch, table, snapshot)
     others = [] if there is None else _entries(branch, there)
     own = files.select(files.live)
+    if chosen.alone:
+        own = []
     if chosen.first:
         taken = {entry.partition for entry in others}
         own = [entry for entry in own if entry.partition not in taken]

@@ -17,7 +17,7 @@ from lockgate.framework.store.metadata.tag_files import load_tag
 from lockgate.framework.store.scan.selection import Between, Selection
 from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.schema.unsupported_features import check_no_branch, check_readable
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -97,6 +97,8 @@ class ReadRequest:
             if selected != Selection():
                 exact = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
                 return exact.resolve(table, also)
+        elif self.own_schema or self.between is not None:
+            check_no_branch(table.schema)
         snapshot = self.snapshot(table)
         schema = table.schema
         if self.own_schema and self.names_a_snapshot and snapshot is not None:

@@ -33,6 +33,7 @@ from lockgate.framework.store.pruning.split import (
 from lockgate.framework.store.scan.fallback import with_partitions_of_branch
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
 from lockgate.framework.store.scan.request import ReadRequest, ResolvedRead
+from lockgate.framework.store.scan.selected_files import selected_files
 from lockgate.framework.store.scan.selection import Between, files_between
 from lockgate.framework.store.scan.visible_files import merged_files, visible_files
 from lockgate.framework.store.schema.schema import TableSchema
@@ -215,9 +216,9 @@ def files_of(
     """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added."""
     if between is not None:
         check_one_line(table.schema)
-        return files_between(table, between)
+        return selected_files(table.schema, files_between(table, between))
     files = FileTable(()) if snapshot is None else visible_files(table, snapshot, schema or table.schema)
-    return with_partitions_of_branch(table, files, snapshot)
+    return selected_files(table.schema, with_partitions_of_branch(table, files, snapshot))
 
 
 def check_files(files: FileTable) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import OptionError
 from lockgate.framework.store.metadata.snapshot import CommitKind
+from lockgate.framework.store.scan.selected_files import CREATED, FILE_OPTIONS
 from lockgate.framework.store.scan.selection import (
     BETWEEN,
     BETWEEN_TIMES,
@@ -38,10 +39,11 @@ _MODES: dict[str, frozenset[str]] = {
     **dict.fromkeys(("latest-full", "full", "latest", "compacted-full"), _NEWEST),
     **dict.fromkeys(("from-snapshot", "from-snapshot-full"), _STATES),
     "from-timestamp": _TIMES,
+    "from-file-creation-time": frozenset({CREATED}),
     "incremental": _RANGES,
 }
 
-SELECTING = frozenset({_MODE, SCAN_MODE.key, *_STATES, *_TIMES, *_RANGES})
+SELECTING = frozenset({_MODE, SCAN_MODE.key, *_STATES, *_TIMES, *_RANGES, *FILE_OPTIONS})
 """The options by which a table selects what is read of it."""
 
 
@@ -57,11 +59,12 @@ def table_selection(table: TableHandle, zone: str = "UTC") -> Selection:
         for key, value in table.schema.options.items()
         if key in SELECTING and value.strip() and key != _MODE
     }
-    named = {key: value for key, value in given.items() if key != SCAN_MODE.key}
+    named = {key: value for key, value in given.items() if key != SCAN_MODE.key and key not in FILE_OPTIONS}
+    given = {key: value for key, value in given.items() if key not in FILE_OPTIONS}
     mode = table.schema.options.get(_MODE, "").strip().lower() or "default"
     if mode == "default":
         return selection_of(table, given, zone) if named else Selection()
-    _check_mode(mode, named)
+    _check_mode(mode, named | {key: "" for key in (CREATED,) if table.schema.options.get(key, "").strip()})
     if mode == "compacted-full":
         return _compacted(table)
     return selection_of(table, given, zone) if named else Selection()

@@ -55,8 +55,8 @@ _REFUSED: dict[str, Judgement] = {
         frozenset({"table"}),
     ),
     "branch": Judgement(
-        Verdict.ELSEWHERE,
-        "its rows are those of a branch, which is read and written as `table$branch_name`",
+        Verdict.NOT_WRITTEN,
+        "its rows are those of a branch, which is written as `table$branch_name`",
         frozenset({"main"}),
     ),
     "scan.fallback-branch": Judgement(

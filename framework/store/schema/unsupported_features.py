@@ -17,7 +17,10 @@ from lockgate.framework.store.schema.written_formats import check_formats
 
 # Values of `scan.mode` that name a state or a range of a table's history.
 _MODES_READ = frozenset(
-    {"compacted-full", "from-snapshot", "from-snapshot-full", "from-timestamp", "incremental"}
+    {
+        *("compacted-full", "from-snapshot", "from-snapshot-full", "from-timestamp", "incremental"),
+        "from-file-creation-time",
+    }
 )
 
 _UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
@@ -54,12 +57,22 @@ def check_unselected(schema: TableSchema, honoured: Collection[str] = ()) -> Non
 
 def check_one_line(schema: TableSchema) -> None:
     """Raise UnsupportedError if partitions come from a branch, too, whose changes are not the table's."""
-    for key in ("scan.fallback-branch", "scan.primary-branch"):
-        if schema.options.get(key, "").strip():
+    for key in ("scan.fallback-branch", "scan.primary-branch", "branch"):
+        if schema.options.get(key, "").strip().lower() not in ("", "main"):
             raise UnsupportedError(
                 f"changes of tables with option {key!r} = {schema.options[key]!r} cannot be read: some "
                 "partitions come from a branch; read the table and the branch separately"
             )
+
+
+def check_no_branch(schema: TableSchema) -> None:
+    """Raise UnsupportedError for older states of a table whose option says that a branch is read."""
+    name = schema.options.get("branch", "").strip()
+    if name.lower() not in ("", "main"):
+        raise UnsupportedError(
+            f"tables with option 'branch' = {name!r} show the branch's newest state only: older ones are "
+            f"those of the branch, `table$branch_{name}`"
+        )
 
 
 def check_writable(schema: TableSchema) -> None:

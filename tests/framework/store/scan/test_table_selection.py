@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def ids_at(table: Table, snapshot_id: int) -> list[int]:
         ({"scan.mode": "latest", "scan.snapshot-id": "1"}, OptionError, "contradict"),
         ({"scan.tag-name": "two", "scan.snapshot-id": "1"}, OptionError, "contradict"),
         ({"scan.mode": "from-creation-timestamp"}, UnsupportedError, r"scan\.mode"),
-        ({"scan.bucket": "0"}, UnsupportedError, r"scan\.bucket"),
+        ({"scan.creation-time-millis": "0"}, UnsupportedError, r"scan\.creation-time-millis"),
         ({"scan.tag-name": "three"}, LockgateError, "no tag 'three'"),
         ({"scan.watermark": "9999"}, LockgateError, "watermark 9999"),
     ],
@@ -173,3 +174,45 @@ def test_what_two_lines_cannot_answer_is_refused(catalog: Catalog, parts: Table,
         list(table.changes(0, 1))
     with pytest.raises(LockgateError, match=key):
         table.append(pa.table({"p": pa.array([4], pa.int32()), "v": ["main"]}))
+
+
+def test_a_table_may_show_a_branch(catalog: Catalog, parts: Table) -> None:
+    """Option `branch`: the rows of the branch, as its newest state has them, by the table's own columns."""
+    table = with_options(catalog, parts, {"branch": "b"})
+    branch = catalog.load_table("db.t$branch_b")
+    assert pairs(table) == pairs(branch)
+    assert table.aggregate([Aggregate(Function.COUNT)]).rows.to_pylist() == [{"COUNT(*)": 4}]  # type: ignore[union-attr]  # metadata answers COUNT
+    for older in (lambda: table.read(snapshot_id=1), lambda: list(table.changes(0, 1))):
+        with pytest.raises(UnsupportedError, match="branch"):
+            older()
+    with pytest.raises(LockgateError, match=r"`table\$branch_name`"):
+        table.append(pa.table({"p": pa.array([4], pa.int32()), "v": ["main"]}))
+    with pytest.raises(TableNotFoundError, match="no branch 'c'"):
+        with_options(catalog, parts, {"branch": "c"}).read()
+    both = with_options(catalog, parts, {"branch": "b", "scan.fallback-branch": "b"})
+    with pytest.raises(OptionError, match="contradict"):
+        both.read()
+
+
+def test_one_bucket_of_a_table(catalog: Catalog, make_table: MakeTable) -> None:
+    table = make_table(primary_keys=("id",), bucket="3")
+    table.append(pa.table({"id": list(range(20)), "v": ["a"] * 20}))
+    found = [ids(with_options(catalog, table, {"scan.bucket": str(bucket)})) for bucket in range(3)]
+    assert sorted(number for part in found for number in part) == list(range(20))
+    assert all(found)
+    assert ids(with_options(catalog, table, {"scan.bucket": "7"})) == []
+    with pytest.raises(OptionError, match=r"scan\.bucket"):
+        with_options(catalog, table, {"scan.bucket": "one"}).read()
+
+
+def test_files_written_from_a_time_on(catalog: Catalog, make_table: MakeTable) -> None:
+    table = make_table()
+    table.append(pa.table({"id": [1], "v": ["a"]}))
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    time.sleep(0.002)
+    table.append(pa.table({"id": [2], "v": ["a"]}))
+    for mode in ({}, {"scan.mode": "from-file-creation-time"}):
+        later = {"scan.file-creation-time-millis": str(snapshot.time_millis + 1), **mode}
+        assert ids(with_options(catalog, table, later)) == [2]
+    assert ids(with_options(catalog, table, {"scan.file-creation-time-millis": "0"})) == [1, 2]

@@ -123,8 +123,8 @@ def test_an_option_that_forbids_writing_lets_rows_be_read(
     catalog: Catalog, make_table: MakeTable, key: str
 ) -> None:
     table = made(make_table, key)
-    if key in ("scan.fallback-branch", "scan.primary-branch"):
-        table.create_branch(value_of(key))
+    if key in ("scan.fallback-branch", "scan.primary-branch", "branch"):
+        table.create_branch(value_of(key), 1)
     table = with_option(catalog, table, key, value_of(key))
     assert rows_of(table.read()) == ROWS.to_pylist()
     with pytest.raises(UnsupportedFormatError, match=f"option '{key}' is not supported"):
