@@ -143,17 +143,21 @@ class Table(TableHistory):
         Give either a `plan` or the arguments of `scan`; both are an InputError.
         """
         from lockgate.framework.store.scan.read import read_table
+        from lockgate.framework.store.scan.request import ReadRequest, request_of
+        from lockgate.framework.store.scan.state_difference import difference_request, read_difference
 
-        planned = self._planned(
-            plan,
-            predicate,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            tag=tag,
-            limit=limit,
-            strict=strict,
-        )
-        return read_table(self, planned)
+        wanted = {
+            "columns": columns,
+            "snapshot_id": snapshot_id,
+            "tag": tag,
+            "limit": limit,
+            "strict": strict,
+        }
+        if plan is None or isinstance(plan, ReadRequest):
+            difference = difference_request(self, request_of(plan, predicate, **wanted))
+            if difference is not None:
+                return read_difference(self, difference)
+        return read_table(self, self._planned(plan, predicate, **wanted))
 
     @named_errors
     def read_batches(

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
+from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.selection import Between
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -219,3 +222,40 @@ def test_the_optimizer_knows_columns(spark: SparkSession, table: Named) -> None:
             assert 1 <= float(filtered.partition("rowCount=")[2].rstrip(")")) <= most
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
+
+
+def test_the_difference_of_two_tags(lake: Lake, spark: SparkSession, table: Named) -> None:
+    """Rows of the later state that the earlier one lacks: by read options, SQL's WITH and the function."""
+    name = table("tagged")
+    of = name.removeprefix("lake.")
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, v STRING, tags ARRAY<INT>) "
+        "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')"
+    )
+    lake.sql(f"INSERT INTO {name} SELECT INT(id), 'a', array(INT(id)) FROM range(6)")
+    lake.sql(f"CALL lake.sys.create_tag('{of}', '2024-03-01')")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'b', array(1)), (2, 'b', NULL), (9, 'b', array(9))")
+    lake.sql(f"INSERT INTO {name} VALUES (2, 'a', array(2)), (3, 'a', array(3))")
+    lake.sql(f"DELETE FROM {name} WHERE id = 5")
+    lake.sql(f"CALL lake.sys.create_tag('{of}', '2024-03-02')")
+    lake.sql(f"INSERT INTO {name} VALUES (7, 'later', NULL)")
+    lake.sql(f"CALL lake.sys.expire_snapshots('{of}', retain_max => 1, retain_min => 1)")
+    expected = [(1, "b"), (9, "b")]
+    ends = "2024-03-01,2024-03-02"
+    by_options = spark.read.option("incremental-between", ends).table(name).where("v = 'b'")
+    assert sorted(map(tuple, by_options.select("id", "v").collect())) == expected
+    tagged = f"{name} WITH (`incremental-to-auto-tag` = '2024-03-02') t"
+    with_clause = f"SELECT t.id, upper(t.v) FROM {tagged} ORDER BY t.id"
+    assert [tuple(row) for row in spark.sql(with_clause).collect()] == [(1, "B"), (9, "B")]
+    function = (
+        f"SELECT count(*), max(id) FROM lockgate_incremental_query('{name}', '2024-03-01', '2024-03-02')"
+    )
+    assert spark.sql(function).collect() == [(2, 9)]
+    joined = f"SELECT a.id FROM {name} WITH (`incremental-between` = '{ends}') a JOIN {name} b ON a.id = b.id"
+    assert sorted(row[0] for row in spark.sql(joined).collect()) == [1, 9]
+    request = ReadRequest(between=Between(1, 4, states="diff"), columns=("id",))
+    python = lake.catalog.load_table(of).read(request)
+    assert sorted(python["id"].to_pylist()) == [1, 9]
+    lake.sql(f"ALTER TABLE {name} ADD COLUMN m MAP<STRING, INT>")
+    with pytest.raises(Exception, match="column m has a MAP"):
+        spark.read.option("incremental-between", ends).table(name).collect()

@@ -16,8 +16,9 @@ import numpy as np
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.options.changelog_options import FULL_COMPACTION, LOOKUP, NO_CHANGELOG
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.scan.visible_files import stored_entries, top_level
+from lockgate.framework.store.scan.visible_files import stored_entries, top_level, visible_entries
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 
 if TYPE_CHECKING:
@@ -124,6 +125,23 @@ def _states(table: TableHandle, snapshot: Snapshot) -> ChangeFiles:
         tuple(each for each in after if (each.partition, each.bucket) in touched),
         tuple(each for each in before if (each.partition, each.bucket) in touched),
     )
+
+
+def differing_entries(table: TableHandle, first: int, last: int, *, of_first: bool) -> list[ManifestEntry]:
+    """Return the files of a state (0: the empty table) that another does not have, or not alike.
+
+    In tables with a primary key these are all files of the buckets where states differ. Raises
+    SnapshotNotFoundError for a state that no snapshot, tag or branch holds.
+    """
+    before, after = (
+        visible_entries(table, held_snapshot(table, number)) if number else [] for number in (first, last)
+    )
+    gone, came = _differing(table, before, after), _differing(table, after, before)
+    if not table.schema.has_primary_key:
+        return gone if of_first else came
+    touched = {(each.partition, each.bucket) for each in (*gone, *came)}
+    chosen = before if of_first else after
+    return [each for each in chosen if (each.partition, each.bucket) in touched]
 
 
 def _differing(

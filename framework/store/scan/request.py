@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lockgate.errors import AccessDeniedError, InputError
@@ -78,7 +79,8 @@ class ReadRequest:
         Raises SnapshotNotFoundError and TagNotFoundError; a tagged snapshot may have expired.
         """
         if self.between is not None:
-            return table.snapshot(self.between.upto) if self.between.upto else None
+            find = partial(held_snapshot, table) if self.between.states else table.snapshot
+            return find(self.between.end) if self.between.end else None
         if self.tag is not None:
             return load_tag(table, self.tag).snapshot
         if self.snapshot_id is None:

@@ -152,7 +152,8 @@ def plan_scan(
     sees_masks = resolved.orders_by_masks or resolved.on_masked != AlwaysTrue()
     limit, order = (None, ()) if sees_masks else (request.limit, request.order)
     plan = merge_plan(schema)
-    if request.between is not None and plan is not None and plan.engine == FIRST_ROW:
+    added = request.between is not None and not request.between.states
+    if added and plan is not None and plan.engine == FIRST_ROW:
         raise UnsupportedError(
             f"table {table.identifier} has merge engine 'first-row': it keeps the first row of each key, "
             "so rows that a snapshot added may not be in the table"

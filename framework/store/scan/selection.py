@@ -28,8 +28,9 @@ from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.metadata.tag_files import load_tag
-from lockgate.framework.store.scan.change_files import Teller, change_files, teller_of
+from lockgate.framework.store.metadata.tag_files import load_tag, load_tags
+from lockgate.framework.store.metadata.tag_periods import TagPeriods
+from lockgate.framework.store.scan.change_files import Teller, change_files, differing_entries, teller_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -55,10 +56,17 @@ BETWEEN_TIMES = Option(
 )
 SCAN_MODE = Option(
     "incremental-between-scan-mode",
-    one_of("auto", "delta", "diff", "changelog"),
+    one_of("auto", "delta", "diff", "changelog", "diff-before", "diff-after"),
     "auto",
-    "auto: refuse ranges with an OVERWRITE; delta: leave out what an OVERWRITE did, as Paimon does; "
-    "changelog: read the changelogs of the range",
+    "auto: diff between two tags, else refuse ranges with an OVERWRITE; delta: leave out what an OVERWRITE "
+    "did, as Paimon does; changelog: read the changelogs of the range; diff: the rows of the last state that "
+    "the first does not have; diff-before, diff-after: the rows of either state in files that differ",
+)
+AUTO_TAG = Option(
+    "incremental-to-auto-tag",
+    str,
+    "",
+    "an automatic tag: the rows of its state that the automatic tag before it does not have",
 )
 READ_OPTIONS: dict[str, Option[object]] = {
     option.key: option  # type: ignore[misc]  # options of several types, whose values are asked for by each
@@ -71,6 +79,7 @@ READ_OPTIONS: dict[str, Option[object]] = {
         WATERMARK,
         BETWEEN,
         BETWEEN_TIMES,
+        AUTO_TAG,
         SCAN_MODE,
     )
 }
@@ -99,13 +108,21 @@ SNAPSHOT_SOURCE = Option(
 class Between:
     """Snapshots with after < id <= upto; what OVERWRITE snapshots did is refused, or left out.
 
-    `of_changelogs`: their changelogs are read in place of the rows that they added.
+    `of_changelogs`: their changelogs are read in place of the rows that they added. `states` compares the
+    states after snapshots `after` and `upto` instead: `diff` are the rows of the second that the first does
+    not have, `before` and `after` the rows of either in files that differ.
     """
 
     after: int
     upto: int
     leave_out_overwrites: bool = False
     of_changelogs: bool = False
+    states: str = ""
+
+    @property
+    def end(self) -> int:
+        """The number of the snapshot whose rows are read, 0 for none."""
+        return self.after if self.states == "before" else self.upto
 
 
 @dataclass(frozen=True)
@@ -134,6 +151,8 @@ def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UT
             raise OptionError(f"option {SCAN_MODE.key!r} needs option {BETWEEN.key!r}")
         return Selection()
     key, text = named[0], given[named[0]].strip()
+    if key == AUTO_TAG.key:
+        return Selection(between=_to_tag(table, text, _states(given.get(SCAN_MODE.key, "diff")) or "diff"))
     if key in (BETWEEN.key, BETWEEN_TIMES.key):
         return Selection(between=_between(table, key, text, given.get(SCAN_MODE.key, "auto"), zone))
     if SCAN_MODE.key in given:
@@ -269,11 +288,8 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
     if len(ends) != 2 or not all(ends):
         raise OptionError(f"option {key!r} takes two ends, such as '3,5', not {text!r}")
     mode = mode.strip().lower()
-    if mode == "diff":
-        raise UnsupportedError(
-            f"option {SCAN_MODE.key!r} = {mode!r} is not supported: SELECT ... VERSION AS OF b EXCEPT SELECT "
-            "... VERSION AS OF a tells two states apart"
-        )
+    if mode == "auto" and key == BETWEEN.key and not any(end.isdecimal() for end in ends):
+        mode = "diff"  # tags outlive the snapshots between them
     if key == BETWEEN.key:
         after, upto = (_number(table, end) for end in ends)
     else:
@@ -282,7 +298,27 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
         )
     if after > upto:
         raise OptionError(f"option {key!r} goes forward: {text!r} ends before it begins")
-    return Between(after, upto, mode == "delta", mode == "changelog")
+    return Between(after, upto, mode == "delta", mode == "changelog", _states(mode))
+
+
+def _states(mode: str) -> str:
+    mode = mode.strip().lower()
+    return mode.removeprefix("diff-") if mode.startswith("diff") else ""
+
+
+def _to_tag(table: TableHandle, name: str, states: str) -> Between:
+    """Return the range from the automatic tag before a tag up to it; empty if there is none before."""
+    upto = _tagged(table, name).id
+    periods = TagPeriods.of(table.schema.table_options)
+    end = periods.start(name)
+    if end is None:
+        raise OptionError(
+            f"option {AUTO_TAG.key!r} takes the name of an automatic tag, such as "
+            f"{periods.name(datetime.datetime(2024, 3, 1))!r}, not {name!r}"
+        )
+    starts = ((periods.start(tag.name), tag.name) for tag in load_tags(table))
+    earlier = [(start, other) for start, other in starts if start is not None and start < end]
+    return Between(_tagged(table, max(earlier)[1]).id if earlier else upto, upto, states=states)
 
 
 def _number(table: TableHandle, end: str) -> int:
@@ -327,6 +363,15 @@ def files_between(table: TableHandle, between: Between) -> FileTable:
     if between.after > between.upto:
         raise InputError(
             f"a range starts before it ends: after {between.after}, up to {between.upto} is empty"
+        )
+    if between.states == "diff":
+        raise UnsupportedError(
+            f"the difference of two states of table {table.identifier} is no list of files: read it by "
+            "Table.read, or in Spark by read options of the query"
+        )
+    if between.states:
+        return FileTable(
+            differing_entries(table, between.after, between.upto, of_first=between.states == "before")
         )
     entries: list[ManifestEntry] = []
     for number in range(between.after + 1, between.upto + 1):

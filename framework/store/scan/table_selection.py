@@ -12,6 +12,7 @@ from lockgate.errors import OptionError
 from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.framework.store.scan.selected_files import CREATED, FILE_OPTIONS
 from lockgate.framework.store.scan.selection import (
+    AUTO_TAG,
     BETWEEN,
     BETWEEN_TIMES,
     SCAN_MODE,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _MODE = "scan.mode"
 _STATES = frozenset({SNAPSHOT_ID.key, TAG_NAME.key, VERSION.key, WATERMARK.key})
 _TIMES = frozenset({TIMESTAMP.key, TIMESTAMP_MILLIS.key})
-_RANGES = frozenset({BETWEEN.key, BETWEEN_TIMES.key})
+_RANGES = frozenset({BETWEEN.key, BETWEEN_TIMES.key, AUTO_TAG.key})
 _NEWEST: frozenset[str] = frozenset()
 # By mode, the options of which one must be there; none: the newest snapshot is read.
 _MODES: dict[str, frozenset[str]] = {

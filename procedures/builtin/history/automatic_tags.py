@@ -17,60 +17,12 @@ from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history.tags import create_tag, delete_tags, new_tag
 from lockgate.framework.store.metadata.tag_files import load_tags
+from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.procedures.builtin.history.tags import CreateTag
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = CreateTag.parameters[0]
-_NAMED_PERIODS = {
-    "daily": datetime.timedelta(days=1),
-    "hourly": datetime.timedelta(hours=1),
-    "two-hours": datetime.timedelta(hours=2),
-}
-_DAYS = {"with_dashes": "%Y-%m-%d", "without_dashes": "%Y%m%d", "without_dashes_and_spaces": "%Y%m%d"}
-_HOURS = {
-    "with_dashes": "%Y-%m-%d %H",
-    "without_dashes": "%Y%m%d %H",
-    "without_dashes_and_spaces": "%Y%m%d%H",
-}
-_MINUTES = "%Y%m%d%H%M"
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class _Periods:
-    """Periods of one length, counted from 1970, and the names of the tags that end them."""
-
-    length: datetime.timedelta
-    form: str
-
-    @classmethod
-    def of(cls, options: TableOptions) -> _Periods:
-        any_length = options.get_option(tag_options.CREATION_PERIOD_DURATION)
-        if any_length is not None:
-            return cls(any_length, _MINUTES)
-        period = options.get_option(tag_options.CREATION_PERIOD)
-        formatter = options.get_option(tag_options.PERIOD_FORMATTER)
-        if period == "two-hours":
-            formatter = "with_dashes"  # as in Paimon, whatever the option says
-        return cls(_NAMED_PERIODS[period], (_DAYS if period == "daily" else _HOURS)[formatter])
-
-    def before(self, time: datetime.datetime) -> datetime.datetime:
-        """Return the start of the last period that is over at a time."""
-        return _EPOCH + ((time - _EPOCH) // self.length - 1) * self.length
-
-    def name(self, start: datetime.datetime) -> str:
-        """Return the name of the tag that ends a period."""
-        return start.strftime(self.form)
-
-    def start(self, name: str) -> datetime.datetime | None:
-        """Return the start of the period of a tag; None for a tag that somebody named otherwise."""
-        # Paimon reads the day of an hour's name, after the period became daily.
-        text = name.split(" ")[0] if self.form in _DAYS.values() else name
-        try:
-            return datetime.datetime.strptime(text, self.form)
-        except ValueError:
-            return None
 
 
 @dataclass
@@ -83,7 +35,7 @@ class _Plan:
 
 def _plan(options: TableOptions, snapshots: Sequence[Snapshot], tags: Iterable[Tag]) -> _Plan:
     """Return what to create, snapshot by snapshot from the newest tag made by time on."""
-    periods, delay = _Periods.of(options), options.get_option(tag_options.CREATION_DELAY)
+    periods, delay = TagPeriods.of(options), options.get_option(tag_options.CREATION_DELAY)
     if delay >= periods.length:
         raise OptionError(
             f"option {tag_options.CREATION_DELAY.key!r} is {delay}, but must be shorter than the period, "

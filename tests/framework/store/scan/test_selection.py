@@ -63,6 +63,11 @@ def table(tmp_path: Path) -> Table:
         ({"scan.version": "3"}, Selection(3)),
         ({"incremental-between": "1,3"}, Selection(between=Between(1, 3))),
         ({"incremental-between": "0, two"}, Selection(between=Between(0, 2))),
+        ({"incremental-between": "two,two"}, Selection(between=Between(2, 2, states="diff"))),
+        (
+            {"incremental-between": "1,2", "incremental-between-scan-mode": "diff-before"},
+            Selection(between=Between(1, 2, states="before")),
+        ),
         (
             {"incremental-between": "1,3", "incremental-between-scan-mode": "DELTA"},
             Selection(between=Between(1, 3, leave_out_overwrites=True)),
@@ -90,7 +95,6 @@ def test_what_options_select(table: Table, options: dict[str, str], expected: Se
         ({"incremental-between": "1"}, OptionError, "two ends"),
         ({"incremental-between": "3,1"}, OptionError, "forward"),
         ({"incremental-between": "1,tow"}, TagNotFoundError, "two"),
-        ({"incremental-between": "1,2", "incremental-between-scan-mode": "diff"}, UnsupportedError, "EXCEPT"),
         ({"incremental-between-timestamp": "2,1"}, OptionError, "forward"),
         ({"incremental-between-timestamp": "a,b"}, OptionError, "2024-03-01"),
         ({"branch": "b"}, OptionError, r"\$branch_"),

@@ -13,6 +13,7 @@ import io.lockgate.spark.results.ResultPlans;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
+import io.lockgate.spark.rules.StateDifferences;
 import io.lockgate.spark.rules.SubqueryErrors;
 import io.lockgate.spark.rules.Untranslatable;
 import io.lockgate.spark.streams.KindsOfRows;
@@ -54,6 +55,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
     // table's.
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
+    extensions.injectPostHocResolutionRule(session -> StateDifferences.RULE);
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
     extensions.injectCheckRule(session -> StrayLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
