@@ -142,9 +142,9 @@ class Table(TableHistory):
 
         Give either a `plan` or the arguments of `scan`; both are an InputError.
         """
+        from lockgate.framework.store.history.state_difference import difference_request, read_difference
         from lockgate.framework.store.scan.read import read_table
         from lockgate.framework.store.scan.request import ReadRequest, request_of
-        from lockgate.framework.store.scan.state_difference import difference_request, read_difference
 
         wanted = {
             "columns": columns,

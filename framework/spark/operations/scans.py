@@ -115,7 +115,7 @@ def _is_keepable(
     Rows that need a key do not outlive their query: a user who loses the key must lose them too.
     """
     from lockgate.framework.store.handle import read_branch
-    from lockgate.framework.store.scan.selected_files import FILE_OPTIONS
+    from lockgate.framework.store.pruning.selected_files import FILE_OPTIONS
 
     if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
         return False

@@ -48,7 +48,7 @@ class CommitMessage:
     the output of collectors for added files, by name of the file and of the collector (see
     `file_collectors`). `hashes` are those of the keys in added files, if buckets are dynamic (see
     `hash_index`). `changelog` are files with the changes of keys (see `write.changelog`). `placed` says when
-    keys that move between partitions were looked up (see `write.key_places`).
+    keys that move between partitions were looked up (see `write.key_locations`).
     """
 
     partition: tuple[Any, ...]

@@ -25,6 +25,7 @@ from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.funnel import ByLimit, ByOrder, pruners_of
 from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
+from lockgate.framework.store.pruning.selected_files import selected_files
 from lockgate.framework.store.pruning.split import (
     Section,
     Split,
@@ -33,7 +34,6 @@ from lockgate.framework.store.pruning.split import (
 from lockgate.framework.store.scan.fallback import with_partitions_of_branch
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
 from lockgate.framework.store.scan.request import ReadRequest, ResolvedRead
-from lockgate.framework.store.scan.selected_files import selected_files
 from lockgate.framework.store.scan.selection import Between, files_between
 from lockgate.framework.store.scan.visible_files import merged_files, visible_files
 from lockgate.framework.store.schema.schema import TableSchema

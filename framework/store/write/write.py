@@ -28,7 +28,7 @@ from lockgate.framework.store.schema.unsupported_features import check_readable,
 from lockgate.framework.store.write.abort import abort_messages
 from lockgate.framework.store.write.bucket_assigner import BucketAssigner
 from lockgate.framework.store.write.bucket_writer import BucketWriter
-from lockgate.framework.store.write.key_places import KeyPlaces
+from lockgate.framework.store.write.key_locations import KeyLocations
 from lockgate.framework.store.write.read_rows import read_rows, rows_with_keys
 from lockgate.framework.types import one_nan, to_arrow
 from lockgate.pushdown import Predicate
@@ -270,8 +270,8 @@ class _KeyWriter(_Writer):
     def __init__(self, table: TableHandle, *, records: bool, afresh: bool = False) -> None:
         super().__init__(table)
         self._records = records
-        self._places = KeyPlaces(table, afresh=afresh) if table.schema.moves_keys else None
-        self._placed = None if self._places is None else PlacedAt.after(self._places.snapshot)
+        self._locations = KeyLocations(table, afresh=afresh) if table.schema.moves_keys else None
+        self._placed = None if self._locations is None else PlacedAt.after(self._locations.snapshot)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"
@@ -289,8 +289,8 @@ class _KeyWriter(_Writer):
         if len(newest) < rows.num_rows and not merges:
             rows, kinds = rows.take(newest), kinds.take(newest)
         placed = None
-        if self._places is not None:
-            found = self._places.place(rows, kinds)
+        if self._locations is not None:
+            found = self._locations.located(rows, kinds)
             rows, kinds, placed = found.rows, found.kinds, found.buckets
         for where, positions in self._split(rows, placed):
             first = self._next_sequence(where, len(positions))

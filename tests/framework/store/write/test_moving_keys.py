@@ -145,7 +145,7 @@ def test_two_writes_of_one_commit_are_refused(catalog: Catalog) -> None:
     assert found(table) == [(1, "a", 1)]
 
 
-def test_overwriting(catalog: Catalog) -> None:
+def test_an_overwrite_replaces_the_whole_table(catalog: Catalog) -> None:
     table = moving(catalog)
     table.append(rows((1, "a", 1), (2, "b", 2)))
     with pytest.raises(UnsupportedError, match="cannot be overwritten"):

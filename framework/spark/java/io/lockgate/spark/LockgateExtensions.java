@@ -1,5 +1,6 @@
 package io.lockgate.spark;
 
+import io.lockgate.spark.changes.StateDifferences;
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
 import io.lockgate.spark.governance.PathRights;
@@ -13,7 +14,6 @@ import io.lockgate.spark.results.ResultPlans;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
-import io.lockgate.spark.rules.StateDifferences;
 import io.lockgate.spark.rules.SubqueryErrors;
 import io.lockgate.spark.rules.Untranslatable;
 import io.lockgate.spark.streams.KindsOfRows;

@@ -1,4 +1,4 @@
-package io.lockgate.spark.rules;
+package io.lockgate.spark.changes;
 
 import io.lockgate.spark.catalog.LockgateTable;
 import java.util.HashMap;
@@ -81,7 +81,7 @@ public final class StateDifferences extends Rule<LogicalPlan> {
                 + " difference of two states; Table.read in Python does");
       }
     }
-    // What refers to the relation's columns now refers to those of the later state.
+    // References to the relation's columns now mean those of the later state.
     DataSourceV2Relation after = state(relation, "diff-after");
     return new Except(after, state(relation, "diff-before").newInstance(), true);
   }

@@ -1,6 +1,6 @@
-"""Places of keys that may move between partitions: the partition and the bucket in which each key lies.
+"""Locations of keys that may move between partitions: the partition and the bucket in which each key lies.
 
-No index of such a table is on disk: its keys are read before rows are written. A row of a known key then
+No index of such a table is on disk: its keys are read before rows are written. A row of a found key then
 does what the merge engine says. Source: Paimon's `GlobalIndexAssigner` and `ExistingProcessor`, which do not
 guard that two writers put one key into two partitions; here the commit does (see `read_basis`).
 """
@@ -36,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class PlacedRows:
+class LocatedRows:
     """Rows in the partitions that they are written to, with their kinds and buckets."""
 
     rows: pa.Table
@@ -44,8 +44,8 @@ class PlacedRows:
     buckets: Numbers
 
 
-class KeyPlaces:
-    """The places of a table's keys, as of its newest snapshot, and of those that were written since.
+class KeyLocations:
+    """The locations of a table's keys, as of its newest snapshot, and of those that were written since.
 
     All keys of the table are in memory. `afresh`: there are none, since all rows are overwritten.
     """
@@ -66,17 +66,17 @@ class KeyPlaces:
 
     def _load(self, table: TableHandle, snapshot: Snapshot) -> None:
         stored = self._engine == FIRST_ROW
-        parts, places = [self._keys], []
+        parts, locations = [self._keys], []
         for partition, bucket, part in (_stored if stored else _shown)(table, snapshot):
             number = self._number(tuple(one_nan(value) for value in partition))
             parts.append(part.cast(self._keys.schema))
-            places.append((number, bucket, part.num_rows))
+            locations.append((number, bucket, part.num_rows))
             counts = self._counts[number]
             counts[bucket] = counts.get(bucket, 0) + part.num_rows
         self._keys = pa.concat_tables(parts)
-        rows = [rows for *_, rows in places]
-        self._partition = np.repeat([number for number, *_ in places], rows).astype(np.int64)
-        self._bucket = np.repeat([bucket for _, bucket, _ in places], rows).astype(np.int64)
+        rows = [rows for *_, rows in locations]
+        self._partition = np.repeat([number for number, *_ in locations], rows).astype(np.int64)
+        self._bucket = np.repeat([bucket for _, bucket, _ in locations], rows).astype(np.int64)
         self._there = np.ones(self._keys.num_rows, np.bool_)
 
     def _number(self, partition: tuple[Any, ...]) -> int:
@@ -88,7 +88,7 @@ class KeyPlaces:
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def place(self, rows: pa.Table, kinds: pa.Array) -> PlacedRows:
+    def located(self, rows: pa.Table, kinds: pa.Array) -> LocatedRows:
         """Return what is written for some rows, and note where their keys lie then.
 
         With merge engine `deduplicate` each key must occur once. A row of a key in another partition replaces
@@ -116,21 +116,21 @@ class KeyPlaces:
             found[positions] = self._number(tuple(one_nan(column[first].as_py()) for column in columns))
         return found
 
-    def _replaced(self, rows: pa.Table, kinds: pa.Array, slots: Numbers, given: Numbers) -> PlacedRows:
-        known = slots >= 0
-        known[known] = self._there[slots[known]]
+    def _replaced(self, rows: pa.Table, kinds: pa.Array, slots: Numbers, given: Numbers) -> LocatedRows:
+        found = slots >= 0
+        found[found] = self._there[slots[found]]
         gone = np.isin(kinds.to_numpy(zero_copy_only=False), (RowKind.UPDATE_BEFORE, RowKind.DELETE))
         # A deletion goes to the row that it takes away; without one there is nothing to write.
         partition, bucket = given.copy(), np.full(len(given), -1, np.int64)
-        stays = known & (gone | (self._at(slots, known, self._partition) == given))
+        stays = found & (gone | (self._at(slots, found, self._partition) == given))
         partition[stays], bucket[stays] = self._partition[slots[stays]], self._bucket[slots[stays]]
         fresh = (bucket < 0) & ~gone
         bucket[fresh] = self._assigned(partition[fresh])
-        leaves = known & ~stays
+        leaves = found & ~stays
         left = slots[leaves]
-        written = known | ~gone
+        written = found | ~gone
         deletions = self._moved(rows.filter(pa.array(leaves)), self._partition[left])
-        placed = PlacedRows(
+        placed = LocatedRows(
             pa.concat_tables([deletions, self._moved(rows, partition).filter(pa.array(written))]),
             pa.concat_arrays(
                 [
@@ -145,7 +145,7 @@ class KeyPlaces:
 
     def _merged(
         self, rows: pa.Table, kinds: pa.Array, codes: Numbers, slots: Numbers, given: Numbers
-    ) -> PlacedRows:
+    ) -> LocatedRows:
         # The first row of a new key says where it lies; numpy keeps the last of several values.
         first = np.full(len(slots), -1, np.int64)
         first[codes[::-1]] = np.arange(len(codes))[::-1]
@@ -153,34 +153,34 @@ class KeyPlaces:
         bucket = np.full(len(codes), -1, np.int64)
         bucket[fresh] = self._assigned(given[fresh])
         new = slots[codes] < 0
-        known = ~new
+        found = ~new
         partition = given[first[codes]]
         bucket = bucket[first[codes]]
-        partition[known], bucket[known] = (
-            self._partition[slots[codes[known]]],
-            self._bucket[slots[codes[known]]],
+        partition[found], bucket[found] = (
+            self._partition[slots[codes[found]]],
+            self._bucket[slots[codes[found]]],
         )
         self._note(rows, np.where(fresh, -1, 0), partition, bucket, fresh, only_new=True)
         # Of a key that is there, first-row shows no other row.
         written = new if self._engine == FIRST_ROW else np.ones(len(codes), np.bool_)
         chosen = pa.array(written)
-        return PlacedRows(self._moved(rows, partition).filter(chosen), kinds.filter(chosen), bucket[written])
+        return LocatedRows(self._moved(rows, partition).filter(chosen), kinds.filter(chosen), bucket[written])
 
-    def _at(self, slots: Numbers, known: Mask, values: Numbers) -> Numbers:
+    def _at(self, slots: Numbers, there: Mask, values: Numbers) -> Numbers:
         found = np.full(len(slots), -1, np.int64)
-        found[known] = values[slots[known]]
+        found[there] = values[slots[there]]
         return found
 
     def _moved(self, rows: pa.Table, partition: Numbers) -> pa.Table:
         """Return rows with the values of other partitions."""
         values = list(self._numbers)
-        for place, name in enumerate(self._schema.partition_keys):
+        for index, name in enumerate(self._schema.partition_keys):
             at = rows.schema.get_field_index(name)
-            column = pa.array([each[place] for each in values], rows.schema.field(at).type)
+            column = pa.array([each[index] for each in values], rows.schema.field(at).type)
             rows = rows.set_column(at, rows.schema.field(at), column.take(pa.array(partition)))
         return rows
 
-    # --- places ------------------------------------------------------------------------------------
+    # --- locations ------------------------------------------------------------------------------------
 
     def _assigned(self, partition: Numbers) -> Numbers:
         """Give new keys buckets of their partitions: such with room, else new ones."""
