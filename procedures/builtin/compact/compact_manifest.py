@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lockgate.framework.options.table_options import MANIFEST_TARGET_SIZE
 from lockgate.framework.store import CommitKind
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.manifests.manifest import ManifestFileMeta
 from lockgate.framework.store.manifests.manifest_merge import worth_merging
 from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.procedures.arguments import OPTIONS, parse_options, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+_OPTIONS = (MANIFEST_TARGET_SIZE.key,)
 
 
 class CompactManifest(Procedure):
@@ -25,6 +29,7 @@ class CompactManifest(Procedure):
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("dry_run", "BOOLEAN", False, "only count; counts of new manifests are NULL"),
+        Parameter("options", "STRING", None, OPTIONS),
     )
     result = (
         ("manifests_before", "BIGINT"),
@@ -38,7 +43,7 @@ class CompactManifest(Procedure):
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Compact; `snapshot_id` is NULL if there was nothing to gain or nothing was done."""
-        table = context.table(arguments["table"])
+        table = with_options(context.table(arguments["table"]), parse_options(arguments["options"]), _OPTIONS)
         check_writable(table.schema)
         snapshot = table.latest_snapshot()
         before = [] if snapshot is None else table.manifests.manifests(snapshot)

@@ -28,13 +28,17 @@ class CreateBranch(Procedure):
         Parameter("tag", "STRING", None, "the tag to start from"),
         Parameter("snapshot", "BIGINT", None, "the snapshot to start from"),
         Parameter("dry_run", "BOOLEAN", False, "only check the names"),
+        Parameter("ignore_if_exists", "BOOLEAN", False, "leave a branch that exists as it is"),
     )
     result = (("created_branches_count", "BIGINT"), ("snapshot_id", "BIGINT"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Create the branch; `snapshot_id` is NULL if it is empty."""
+        table = context.table(arguments["table"])
+        if arguments["ignore_if_exists"] and arguments["branch"] in table.branches():
+            return [(0, None)]
         start = create_branch(
-            context.table(arguments["table"]),
+            table,
             arguments["branch"],
             arguments["snapshot"],
             tag=arguments["tag"],

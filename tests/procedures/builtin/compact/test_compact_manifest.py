@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from lockgate.errors import OptionError
 from lockgate.framework.store import Catalog, CommitKind, Schema, Table
 from lockgate.framework.store.commit.commit_files import CommitFiles
 from lockgate.procedures import ProcedureResult
@@ -60,6 +61,14 @@ def test_nothing_is_done_twice(table: Table, run: Run) -> None:
     again = run("compact_manifest", "db.t")
     assert (again["snapshot_id"], again["manifests_before"], again["manifests_after"]) == (None, 1, 1)
     assert table.latest_snapshot() == latest
+
+
+def test_the_size_of_manifests_for_one_call(table: Table, run: Run) -> None:
+    done = run("compact_manifest", "db.t", options="manifest.target-file-size=1 kb")
+    assert done["manifests_after"] < done["manifests_before"]
+    assert "manifest.target-file-size" not in table.options
+    with pytest.raises(OptionError, match="cannot be set for one call"):
+        run("compact_manifest", "db.t", options="bucket=3")
 
 
 def test_a_table_without_snapshots(catalog: Catalog, run: Run) -> None:

@@ -38,6 +38,7 @@ def test_from_creation_to_deletion(
     assert digest(table.location) == state
     assert run("create_branch", "db.t", "dev", "one", within=keyless).rows == ((1, 1),)
     assert run("create_branch", "db.t", "empty").rows == ((1, None),)
+    assert run("create_branch", "db.t", "empty", ignoreIfExists=True).rows == ((0, None),)
     append(catalog.load_table("db.t$branch_dev"), 10)
     assert run("rename_branch", "db.t", "dev", toBranch="prod", within=keyless).rows == ((1,),)
     assert run("compact", "db.t$branch_prod")["rows_after"] == 2
