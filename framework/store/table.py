@@ -356,7 +356,7 @@ class Table(TableHistory):
         return self._commit_or_abort(gone, basis=latest, marked=marked)
 
     def _repeated(self, data: object, write: Callable[[], Snapshot]) -> Snapshot:
-        """Write rows that are at hand again if others have moved keys meanwhile, which may be the same."""
+        """Write rows that are at hand again if others have moved keys, which may be the same ones."""
         if not self.schema.moves_keys or not isinstance(data, pa.Table | pa.RecordBatch):
             return write()
         for _ in range(self.options.get_option(table_options.COMMIT_MAX_RETRIES)):

@@ -6,6 +6,7 @@ Sketches are those of Apache DataSketches, whose layout all its languages share.
 
 from __future__ import annotations
 
+import struct
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -13,6 +14,11 @@ from pyroaring import BitMap
 
 from lockgate.errors import InputError
 from lockgate.framework.store.merge.merge_values import Value
+
+# The first byte of a theta sketch counts the words of its preamble; from the second on they have the share of
+# values that it takes.
+_PREAMBLE = 0x3F
+_SAMPLED_ALL = struct.pack("<f", 1.0)
 
 
 class Union(Value):
@@ -101,5 +107,8 @@ class ThetaSketches(Union):
         found = theta_union()
         found.update(older)
         found.update(newer)
-        serialized: bytes = found.get_result().serialize()
-        return serialized
+        serialized = bytearray(found.get_result().serialize())
+        if serialized[0] & _PREAMBLE >= 2:
+            # Java notes here that no value was passed over by chance; C++ leaves it out.
+            serialized[12:16] = _SAMPLED_ALL
+        return bytes(serialized)

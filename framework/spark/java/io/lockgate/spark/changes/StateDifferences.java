@@ -20,9 +20,9 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * A table read with {@code incremental-between-scan-mode} = {@code diff}, between two tags, or up to
- * an automatic tag: the rows of the later state EXCEPT ALL those of the earlier one. Each of the two
- * scans reads the files alone that differ.
+ * A table read with {@code incremental-between-scan-mode} = {@code diff}, between two tags, or up
+ * to an automatic tag: the rows of the later state EXCEPT ALL those of the earlier one. Each of the
+ * two scans reads the files alone that differ.
  */
 public final class StateDifferences extends Rule<LogicalPlan> {
   public static final StateDifferences RULE = new StateDifferences();
