@@ -349,8 +349,9 @@ class SystemTable(Protocol):
     """A read-only table derived from another, read as `lake.db.t$suffix`.
 
     An attribute `single_row` that is true says that it always has one row; `rows` then runs with the query,
-    not for EXPLAIN, and in a stream while Spark plans the micro-batch. Anyone who may SELECT all columns of the table, without row filter and masks, may read
-    it. With an attribute `authorizes` that is true, `rows` checks rights itself.
+    not for EXPLAIN, and in a stream while Spark plans the micro-batch. Anyone who may SELECT all columns of
+    the table, without row filter and masks, may read it. With an attribute `authorizes` that is true, `rows`
+    checks rights itself.
     """
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
