@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from governed_world import World
 from ranger_world import allow, deny, mask, row_filter
+from spark_version import SPARK
 
 if TYPE_CHECKING:
+    from lockgate import Lake
+
     Named = Callable[[str], str]
 
 SECRETS = ("zebra", "424242", "giraffe")
@@ -100,6 +103,37 @@ def test_what_hides_nothing_that_is_used_costs_nothing(world: World, people: str
             world.sql(query)
     world.put(allow(f"{people}.*", users=["ann"]), *hidden, row_filter(people, "id > 0", users=["ann"]))
     assert "rights of ann" in nodes(open_query)
+
+
+def test_joins_and_aggregates_use_buckets_below_barriers(world: World, lake: Lake, table: Named) -> None:
+    one, other = table("bucketed_one"), table("bucketed_other")
+    for name, start, buckets in ((one, 0, 4), (other, 20, 2)):
+        # What the driver reads has no buckets.
+        properties = f"'bucket'='{buckets}', 'bucket-key'='id', 'source.split.driver-max-size'='0'"
+        lake.sql(f"CREATE TABLE {name} (id BIGINT, v STRING, dept STRING) TBLPROPERTIES ({properties})")
+        lake.sql(
+            f"INSERT INTO {name} SELECT id, 'v', IF(id % 2 = 0, 'x', 'y') FROM range({start}, {start} + 40)"
+        )
+    every = [allow(f"{name}.*", users=["ann"]) for name in (one, other)]
+    filters = [row_filter(name, "dept = 'x'", users=["ann"]) for name in (one, other)]
+    world.put(*every, *filters, mask(f"{other}.v", "MASK_NULL", users=["ann"]))
+    joined = f"SELECT /*+ MERGE(b) */ a.id, b.v FROM {one} a JOIN {{other}} b ON a.id = b.id"
+    grouped = f"SELECT id, count(*) FROM {one} GROUP BY id"
+    for query, rows in (
+        (joined.format(other=one), [(key, "v") for key in range(0, 40, 2)]),
+        (joined.format(other=other), [(key, None) for key in range(20, 40, 2)]),
+        (grouped, [(key, 1) for key in range(0, 40, 2)]),
+    ):
+        frame: Any = world.session("ann").sql(query)
+        assert sorted(map(tuple, frame.collect())) == rows
+        plan = str(frame._jdf.queryExecution().executedPlan())
+        assert "rights of ann" in plan
+        if SPARK >= (4, 3) and query != joined.format(other=other):
+            assert "Exchange" not in plan
+    # Equal masks lie in several buckets.
+    world.put(*every, *filters, mask(f"{one}.id", "CUSTOM", value="{col} % 3", users=["ann"]))
+    assert world.sql(grouped) == [(0, 7), (1, 6), (2, 7)]
+    assert len(world.sql(joined.format(other=one))) == 7 * 7 + 6 * 6 + 7 * 7
 
 
 def test_errors_of_analysis_show_no_condition(world: World, people: str) -> None:

@@ -13,6 +13,9 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.QueryExecution$;
+import org.apache.spark.sql.execution.SparkPlan;
 import scala.Function1;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
@@ -30,6 +33,7 @@ import scala.runtime.BoxedUnit;
 public final class Barrier extends LogicalPlan implements NodeProduct {
   private final LogicalPlan child;
   private final Guarded guarded;
+  private SparkPlan planned;
 
   public Barrier(LogicalPlan child, Guarded guarded) {
     this.child = child;
@@ -110,6 +114,18 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
   private static boolean isAsStored(NamedExpression column) {
     return column instanceof AttributeReference
         || column instanceof Alias alias && alias.child() instanceof AttributeReference;
+  }
+
+  /**
+   * The plan of what is below, the same each time if {@code keeps}: adaptive execution plans a
+   * statement several times, and asks each time for the buckets.
+   */
+  synchronized SparkPlan planned(SparkSession session, boolean keeps) {
+    boolean isKept = keeps && planned != null && planned.session() == session;
+    SparkPlan found =
+        isKept ? planned : QueryExecution$.MODULE$.prepareExecutedPlan(session, child);
+    planned = keeps ? found : null;
+    return found;
   }
 
   /** The same rights over another plan of the same columns. */

@@ -7,9 +7,12 @@ import java.util.function.Supplier;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
-import org.apache.spark.sql.execution.QueryExecution$;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -23,6 +26,9 @@ import scala.reflect.ClassTag$;
  * the statement, generated code and metrics too, holds no condition of a policy.
  */
 public final class GovernedRowsExec extends LeafRowsExec {
+  /** Before Spark 4.3, scans themselves had to know the keys of the other side of a join. */
+  private static final String KEYED = "KeyedPartitioning";
+
   private final transient Barrier barrier;
   private transient SparkPlan inner;
 
@@ -35,11 +41,35 @@ public final class GovernedRowsExec extends LeafRowsExec {
   private synchronized SparkPlan inner() {
     if (inner == null) {
       Govern.settingsSuit(session(), barrier.guarded());
-      inner =
-          HiddenFailures.hiding(
-              () -> QueryExecution$.MODULE$.prepareExecutedPlan(session(), barrier.child()));
+      inner = HiddenFailures.hiding(() -> barrier.planned(session(), isBucketed()));
     }
     return inner;
+  }
+
+  /**
+   * The buckets that the rows lie in, so that joins and aggregates by them move no rows. A value of
+   * a partition is none: Spark would show it.
+   */
+  @Override
+  public Partitioning outputPartitioning() {
+    Partitioning unknown = super.outputPartitioning();
+    Partitioning found = isBucketed() ? inner().outputPartitioning() : unknown;
+    return found instanceof Expression keyed
+            && KEYED.equals(keyed.getClass().getSimpleName())
+            && CollectionConverters.asJava(keyed.children()).stream()
+                .allMatch(TransformExpression.class::isInstance)
+        ? found
+        : unknown;
+  }
+
+  /** Tells whether the partitions of the relation are of known keys. */
+  private boolean isBucketed() {
+    return barrier
+        .child()
+        .exists(
+            each ->
+                each instanceof DataSourceV2ScanRelation scan
+                    && scan.keyGroupedPartitioning().isDefined());
   }
 
   @Override

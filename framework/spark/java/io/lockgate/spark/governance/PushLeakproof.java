@@ -27,7 +27,7 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * Moves filters of a user through a barrier if they can neither fail nor reveal anything:
- * comparisons of an unmasked column with constants. So scans still skip files.
+ * comparisons of unmasked columns with constants and with one another. So scans still skip files.
  *
  * <p>Safety does not depend on this rule: without it a query reads more.
  */
@@ -84,8 +84,8 @@ public final class PushLeakproof extends Rule<LogicalPlan> {
 
   private static boolean isLeakproof(Expression condition, LogicalPlan below) {
     if (condition instanceof BinaryComparison comparison) {
-      return isShown(comparison.left(), below) && comparison.right() instanceof Literal
-          || isShown(comparison.right(), below) && comparison.left() instanceof Literal;
+      return (isShown(comparison.left(), below) || comparison.left() instanceof Literal)
+          && (isShown(comparison.right(), below) || comparison.right() instanceof Literal);
     } else if (condition instanceof In in) {
       return isShown(in.value(), below)
           && CollectionConverters.asJava(in.list()).stream().allMatch(Literal.class::isInstance);
