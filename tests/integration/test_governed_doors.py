@@ -1,22 +1,19 @@
-"""Streams, lookup joins, system tables and caches where somebody decides about access."""
+"""Lookup joins, system tables and caches where somebody decides about access."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import World, limit, make_people
-from pyspark.errors import AnalysisException, StreamingQueryException
+from governed_world import World, limit
+from pyspark.errors import AnalysisException
 from ranger_world import allow, deny, item, mask, policy, row_filter
 
 from lockgate.framework.store.system.tables import METADATA, ROWS
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
-    from lockgate import Lake
-
     Named = Callable[[str], str]
 
 pytestmark = pytest.mark.usefixtures("lookups_end")
@@ -84,48 +81,6 @@ def test_a_lookup_join_in_sql_has_the_rights_of_its_user(
     with pytest.raises(Exception, match=r"column .*people\.salary"):
         rows("ann", "salary")
     assert rows("root", "name") == names
-
-
-# --- streams ---
-
-
-def test_a_stream_of_what_is_hidden_is_refused_by_name(world: World, people: str) -> None:
-    session = world.session("ann")
-    with pytest.raises(AnalysisException, match="denied to user 'ann'"):
-        session.readStream.table(people)
-    limit(world, people)
-    with pytest.raises(AnalysisException, match="without row filter, masks and denied columns"):
-        session.readStream.table(people)
-    with pytest.raises(AnalysisException, match="SELECT on path Rate"):
-        session.readStream.format("rate").load()
-
-
-def test_each_batch_of_a_stream_asks_for_the_rights_again(
-    world: World, lake: Lake, table: Named, tmp_path: Path
-) -> None:
-    mine = make_people(lake, table("mine"))
-    world.authorizer.governs_others = False  # who may write a checkpoint is not the question
-    world.put(allow(f"{mine}.*", users=["ann"]))
-    session, seen = world.session("ann"), []
-
-    def run() -> None:
-        query = (
-            session.readStream.table(mine)
-            .writeStream.foreachBatch(lambda rows, _: seen.extend(row["id"] for row in rows.collect()))
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .start()
-        )
-        try:
-            query.processAllAvailable()
-            world.put(allow(f"{mine}.*", users=["ann"]), row_filter(mine, "dept = 'x'", users=["ann"]))
-            world.session("root").sql(f"INSERT INTO {mine} SELECT * FROM {mine} WHERE id = 1")
-            query.processAllAvailable()
-        finally:
-            query.stop()
-
-    with pytest.raises(StreamingQueryException, match="rows and values that are hidden from you"):
-        run()
-    assert sorted(seen) == [1, 2, 3, 4]
 
 
 # --- system tables ---

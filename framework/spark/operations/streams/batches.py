@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import BridgeError, SnapshotNotFoundError
 from lockgate.framework.access import Action
-from lockgate.framework.plugins import StreamProgressed, publish
+from lockgate.framework.plugins import StreamProgressed, plugins, publish
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.governance import readable_columns
+from lockgate.framework.spark.operations.governance import check_grant, readable_columns
 from lockgate.framework.spark.operations.messages.streams import (
     BatchAnswer,
     BatchRequest,
@@ -38,7 +38,7 @@ _TRIES = 10
 def start(context: Context, request: StreamRequest) -> str:
     """Choose where a new query starts, and keep it from expiry."""
     table = context.table()
-    _authorize(table, request)
+    _authorize(context, table, request)
     stream = _stream(table, request)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
     named = _named_consumer(stream)
@@ -80,7 +80,7 @@ def end(context: Context, request: EndRequest) -> EndAnswer:
 def batch(context: Context, request: BatchRequest) -> BatchAnswer:
     """Return the files of a batch; raises what the table's rights and keys say at this time."""
     table = context.table()
-    _authorize(table, request)
+    _authorize(context, table, request)
     stream, begin = _stream(table, request), _position(request["start"])
     _keep(context, table, stream, request, begin)
     found = stream.batch(begin, _position(request["end"]))
@@ -127,9 +127,17 @@ def _position(text: str) -> Position:
     return Position.from_json(text)
 
 
-def _authorize(table: Table, request: StreamRequest) -> None:
-    """Ask for the rights of the user of the query; no filter can judge rows that are gone."""
-    require_unrestricted(table, grant(table, Action.SELECT, request["columns"]), "a stream")
+def _authorize(context: Context, table: Table, request: StreamRequest) -> None:
+    """Ask for the rights of the user of the query.
+
+    With a grant, its plan puts row filter and masks on each row, and drops denied columns. Kinds of changes
+    have none: no filter can judge rows that are gone.
+    """
+    readable = readable_columns(context)
+    if readable is not None and plugins().decides_access() and not request["kinds"]:
+        check_grant(context, table, readable.intersection(request["columns"]), request["grant"])
+    else:
+        require_unrestricted(table, grant(table, Action.SELECT, request["columns"]), "a stream")
 
 
 def _named_consumer(stream: TableStream) -> str:

@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataTypes;
@@ -52,11 +53,11 @@ final class Guard {
   /** The barrier of a relation, whose columns it gives out. */
   Barrier over(
       LogicalPlan relation, List<Attribute> columns, ObjectNode described, JsonNode decided) {
-    if (relation.isStreaming()) {
-      LastCheck.refuse(Map.of(described, Set.of()), true, null);
+    boolean refused = decided.get("refused").asBoolean();
+    if (relation.isStreaming() && (refused || !isOurs(relation))) {
+      LastCheck.refuse(Map.of(described, Set.of()), !isOurs(relation), null);
     }
     LogicalPlan raw = granted(((MultiInstanceRelation) relation).newInstance(), decided);
-    boolean refused = decided.get("refused").asBoolean();
     Set<String> denied = new HashSet<>();
     decided.get("denied").forEach(name -> denied.add(name.asText()));
     List<NamedExpression> values = new ArrayList<>();
@@ -118,7 +119,7 @@ final class Guard {
   /** A table of ours that a row filter itself looks at is read with the rights of the policy. */
   private LogicalPlan ofPolicy(LogicalPlan plan) {
     ObjectNode table = isOurs(plan) ? Relations.describe(plan) : null;
-    if (table == null || ((DataSourceV2Relation) plan).options().containsKey(LoadedTable.GRANT)) {
+    if (table == null || Relations.options(plan).containsKey(LoadedTable.GRANT)) {
       return table == null ? null : plan;
     }
     return withGrant(plan, Bridge.ask("governance.of_policy", table.without(List.of("kind"))));
@@ -126,7 +127,8 @@ final class Guard {
 
   private static boolean isOurs(LogicalPlan plan) {
     return plan instanceof DataSourceV2Relation relation
-        && relation.table() instanceof LockgateTable;
+            && relation.table() instanceof LockgateTable
+        || plan instanceof StreamingRelationV2 stream && stream.table() instanceof LockgateTable;
   }
 
   /** A relation of ours reads stored rows by its grant, and without one is asked about again. */

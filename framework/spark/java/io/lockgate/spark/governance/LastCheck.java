@@ -90,15 +90,9 @@ public final class LastCheck extends SparkStrategy {
     if (plan instanceof ReturnAnswer || barrier != null) {
       check(plan);
     }
-    List<SparkPlan> planned = barrier != null ? List.of(rows(barrier)) : List.of();
+    List<SparkPlan> planned =
+        barrier != null ? List.of(new GovernedRowsExec(barrier.output(), barrier)) : List.of();
     return CollectionConverters.asScala(planned).toSeq();
-  }
-
-  /** A stream counts its rows by the scans in its plan, so that these stay in it. */
-  private SparkPlan rows(Barrier barrier) {
-    return barrier.isStreaming()
-        ? planLater(barrier.child())
-        : new GovernedRowsExec(barrier.output(), barrier);
   }
 
   /** Ends a statement that uses what is denied. */

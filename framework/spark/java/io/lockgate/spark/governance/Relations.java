@@ -91,10 +91,16 @@ final class Relations {
     return found;
   }
 
+  /** The options of a relation of ours, also of one that a stream reads. */
+  static CaseInsensitiveStringMap options(LogicalPlan plan) {
+    return plan instanceof StreamingRelationV2 stream
+        ? stream.extraOptions()
+        : ((DataSourceV2Relation) plan).options();
+  }
+
   /** A relation of ours with another value of an option, or without it. */
   static LogicalPlan withOption(LogicalPlan plan, String name, JsonNode value) {
-    Map<String, String> options =
-        new HashMap<>(((DataSourceV2Relation) plan).options().asCaseSensitiveMap());
+    Map<String, String> options = new HashMap<>(options(plan).asCaseSensitiveMap());
     options.keySet().removeIf(name::equalsIgnoreCase);
     if (!value.isNull()) {
       options.put(name, value.asText());
