@@ -23,7 +23,7 @@ FLOORS = (
     {"catalog"},
     {"lineage", "changes"},
     {"rules", "governance", "streams"},
-    {"joins", "results"},
+    {"fences", "joins", "results"},
     {"sql"},
 )
 _USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")

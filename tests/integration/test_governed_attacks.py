@@ -316,3 +316,26 @@ def test_a_pattern_reads_what_may_be_read(world: World, lake_folder: Path) -> No
     with pytest.raises(PySparkException, match="denied to user 'ann'") as found:
         session.read.parquet(f"{folder}/*")
     assert "zq" not in str(found.value)
+
+
+def test_statements_take_no_variables_of_the_server(world: World) -> None:
+    """Spark replaces them in every text that it parses, and in values of settings that these name."""
+    session = world.session("ann")
+    session.conf.set("own.name", "${env:PATH}")
+    try:
+        for text in ("${env:PATH}", "${system:user.home}", "${own.name}", "${hivevar:own.name}"):
+            for use in (
+                lambda text: session.sql(f"SELECT '{text}'"),
+                lambda text: session.range(1).selectExpr(f"'{text}'"),
+                lambda text: session.sql(f"EXECUTE IMMEDIATE \"SELECT '{text}'\""),
+            ):
+                with pytest.raises(PySparkException, match="may not take variables of the server"):
+                    use(text)
+        with pytest.raises(PySparkException, match="may not take variables of the server"):
+            session.table("`${env:PATH}`")
+        session.sql("SET own.word = 'of my own'")
+        assert world.sql("SELECT ${own.word}, '${own.none}'") == [("of my own", "")]
+        assert world.sql("SELECT '${own'") == [("${own",)]
+    finally:
+        session.conf.unset("own.name")
+        session.conf.unset("own.word")

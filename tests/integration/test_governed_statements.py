@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from governed_world import SEEN, World
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from ranger_world import allow, mask, row_filter
 from spark_version import SPARK
 
@@ -72,6 +72,7 @@ def test_statements_are_refused_by_name(
     [
         ("spark.sql.optimizer.excludedRules", "secret-value"),
         ("spark.sql.catalog.mine", "secret-value"),
+        ("spark.sql.analyzer.singlePassResolver.enabledTentatively", "true"),
         ("spark.lockgate.governed", "secret-value"),
         ("spark.sql.redaction.string.regex", "secret-value"),
         ("spark.sql.variable.substitute", "false"),
@@ -124,6 +125,25 @@ def test_settings_of_the_application_may_not_be_unset(limited: World, lake: Lake
     session.conf.set("spark.sql.catalog.lake.warehouse", lake.catalog.warehouse)
     session.conf.set("spark.sql.shuffle.partitions", "3")
     assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_procedures_of_other_catalogs_take_a_right_of_their_own(limited: World, lake_folder: Path) -> None:
+    """Spark runs them as soon as their names are resolved."""
+    files = lake_folder / "folders" / "called"
+    files.parent.mkdir(exist_ok=True)
+    session = limited.session("ann")
+    session.sql("USE folders")
+    try:
+        for text in ("CALL folders.db.called()", "CALL called()", "BEGIN CALL folders.db.called(); END"):
+            with pytest.raises(PySparkException, match="statement ForeignCall"):
+                session.sql(text)
+            assert not files.exists()
+    finally:
+        session.sql("USE spark_catalog")
+    limited.authorizer.governs_others = False
+    session.sql("CALL folders.db.called()")
+    assert files.exists()
+    files.unlink()
 
 
 def test_a_catalog_that_the_application_connects_is_no_clients(
@@ -186,6 +206,12 @@ def test_scripts_are_refused_by_name_and_may_handle_it(limited: World, people: s
         limited.sql(f"BEGIN SELECT max(salary) FROM {people}; END")
     handler = "DECLARE EXIT HANDLER FOR SQLSTATE '42501' SELECT 'no right'"
     assert limited.sql(f"BEGIN {handler}; SELECT max(salary) FROM {people}; END") == [("no right",)]
+
+
+def test_errors_of_scripts_keep_their_words(lake: Lake) -> None:
+    """Spark's parser declares errors of syntax alone, and has others for scripts."""
+    with pytest.raises(PySparkException, match=r"INVALID_VARIABLE_DECLARATION\.ONLY_AT_BEGINNING"):
+        lake.sql("BEGIN SELECT 1; DECLARE x INT; END")
 
 
 def test_tables_of_which_nothing_may_be_read_are_not_listed(limited: World, people: str) -> None:

@@ -45,7 +45,7 @@ _OPERATORS = _words("""
 """)
 
 # Statements that change nothing but their session, and queries within statements, which are analysed by
-# themselves. A call of a procedure asks for itself.
+# themselves. A call of a procedure of ours asks for itself; that of another catalog is a `ForeignCall`.
 _OF_SESSIONS = _words("""
     CacheTable CacheTableAsSelect Call ClearCacheCommand CloseCursor CompoundBody CreateTemporaryView
     CreateVariable DeclareCursor DescribeFunction DescribeFunctionCommand DescribeProcedureCommand
@@ -156,7 +156,7 @@ BY_NAME = _words("""
     CreateMetricView CreateMetricViewCommand CreateSQLFunctionCommand CreateStreamingTable
     CreateStreamingTableAsSelect CreateStreamingTableAutoCdc CreateTempViewUsing
     CreateUserDefinedFunction DataSourceV2ScanRelation DropFunction DropFunctionCommand
-    ExternalCommandExecutor InsertIntoDataSourceDirCommand InsertIntoDir InsertIntoHiveDirCommand
+    ExternalCommandExecutor ForeignCall InsertIntoDataSourceDirCommand InsertIntoDir InsertIntoHiveDirCommand
     MapPartitionsExternalUDF MetricViewPlaceholder PythonWorkerLogs RelationChanges ResolvedMetricView
     SaveIntoDataSourceCommand ScanBuilderHolder ScriptTransformation StreamingDataSourceV2Relation
     StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation

@@ -26,7 +26,8 @@ _FENCED = (
     *(
         f"spark.sql.{name}"
         for name in _words("""
-            adaptive.customCostEvaluatorClass adaptive.optimizer.excludedRules catalog.
+            adaptive.customCostEvaluatorClass adaptive.optimizer.excludedRules
+            analyzer.singlePassResolver. catalog.
             execution.pyspark.python extendedExplainProviders extensions legacy. maven.
             optimizer.excludedRules parquet.output.committer.class redaction. sources.commitProtocolClass
             sources.outputCommitterClass streaming.commitProtocolClass streaming.stateStore.providerClass

@@ -1,6 +1,8 @@
 package io.lockgate.spark;
 
 import io.lockgate.spark.changes.StateDifferences;
+import io.lockgate.spark.fences.ForeignCalls;
+import io.lockgate.spark.fences.ServerVariables;
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
 import io.lockgate.spark.governance.PathRights;
@@ -45,11 +47,15 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectParser((session, parser) -> LookupParser.over(parser));
+    extensions.injectParser(
+        (session, parser) ->
+            ServerVariables.over((SparkSession) session, LookupParser.over(parser)));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
     // Before Spark's own rules open files.
     extensions.injectHintResolutionRule(session -> new PathRights((SparkSession) session));
+    // Before Spark's own rules run a procedure.
+    extensions.injectHintResolutionRule(session -> new ForeignCalls((SparkSession) session));
     extensions.injectPostHocResolutionRule(
         session -> new LateRules((SparkSession) session, KeptResults.RULE));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the

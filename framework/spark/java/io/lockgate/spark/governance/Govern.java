@@ -94,6 +94,11 @@ public final class Govern extends Rule<LogicalPlan> {
     }
   }
 
+  /** Tells whether rights are asked for here: not for what a policy itself says. */
+  public static boolean decides(SparkSession session) {
+    return isGoverned(session) && !PolicySession.isInside();
+  }
+
   /** Before there is a Python, the server's own configuration says it: no user's SET can. */
   static boolean isGoverned(SparkSession session) {
     return Bridge.isAttached()

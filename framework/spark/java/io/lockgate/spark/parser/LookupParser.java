@@ -6,9 +6,14 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.Locale;
 import java.util.Set;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
+import scala.Option;
+import scala.collection.immutable.Map$;
 import scala.collection.immutable.Map.Map2;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's parser, or that of another extension, which reads lookup joins as Flink spells them.
@@ -90,8 +95,27 @@ public final class LookupParser implements InvocationHandler {
     try {
       return method.invoke(parser, arguments);
     } catch (InvocationTargetException e) {
-      throw e.getCause();
+      throw declared(e.getCause());
     }
+  }
+
+  /**
+   * An error that methods of a parser declare, for one of a script, which they do not: a proxy
+   * would hide its words.
+   */
+  private static Throwable declared(Throwable error) {
+    boolean isHidden = !(error instanceof RuntimeException || error instanceof ParseException);
+    return isHidden
+            && error instanceof SparkThrowable thrown
+            && error instanceof Exception
+            && thrown.getCondition() != null
+        ? new ParseException(
+            Option.empty(),
+            CurrentOrigin$.MODULE$.get(),
+            thrown.getCondition(),
+            Map$.MODULE$.from(CollectionConverters.asScala(thrown.getMessageParameters())),
+            thrown.getQueryContext())
+        : error;
   }
 
   private static boolean isOfStatement(String method) {

@@ -1,0 +1,81 @@
+package io.lockgate.spark.fences;
+
+import io.lockgate.spark.governance.Govern;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * Refuses texts of governed sessions that name variables of the server: Spark would put their
+ * values, passwords among them, in the place of {@code ${env:NAME}} and {@code ${system:NAME}}.
+ *
+ * <p>Spark does so in the values of settings too, which a client sets without a statement.
+ */
+public final class ServerVariables implements InvocationHandler {
+  private static final Set<String> OF_SERVER = Set.of("env", "system");
+
+  /** As Spark finds them, in {@code ConfigReader}. */
+  private static final Pattern VARIABLE = Pattern.compile("\\$\\{(?:(\\w+?):)?(\\S+?)\\}");
+
+  private final SparkSession session;
+  private final ParserInterface parser;
+
+  private ServerVariables(SparkSession session, ParserInterface parser) {
+    this.session = session;
+    this.parser = parser;
+  }
+
+  /** The parser that hands on all other texts to {@code parser}. */
+  public static ParserInterface over(SparkSession session, ParserInterface parser) {
+    return (ParserInterface)
+        Proxy.newProxyInstance(
+            ServerVariables.class.getClassLoader(),
+            new Class<?>[] {ParserInterface.class},
+            new ServerVariables(session, parser));
+  }
+
+  @Override
+  public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    if (arguments != null && arguments[0] instanceof String text && text.contains("${")) {
+      check(text);
+    }
+    try {
+      return method.invoke(parser, arguments);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+
+  private void check(String text) {
+    SQLConf conf = SQLConf.get();
+    if (conf.variableSubstituteEnabled()
+        && namesOne(text, conf, new HashSet<>())
+        && Govern.decides(session)) {
+      // A parser declares no other failure of Spark's than errors of syntax.
+      throw new IllegalArgumentException(
+          "A statement may not take variables of the server, as ${env:NAME} and ${system:NAME} are:"
+              + " write the value itself");
+    }
+  }
+
+  private static boolean namesOne(String text, SQLConf conf, Set<String> seen) {
+    Matcher found = VARIABLE.matcher(text);
+    while (found.find()) {
+      String kind = found.group(1);
+      String name = found.group(2);
+      if (kind != null && OF_SERVER.contains(kind)
+          || seen.add(name) && namesOne(conf.getConfString(name, ""), conf, seen)) {
+        return true;
+      }
+    }
+    return false;
+  }
+}
