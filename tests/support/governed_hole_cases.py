@@ -74,6 +74,13 @@ QUERIES = [
     _same("SELECT id FROM {t} WHERE name COLLATE UTF8_LCASE LIKE 'ZQ%'", []),
     Hole("SELECT id, id + 1 AS more, more + n AS most FROM {t} WHERE n > 7", [(3, 4, 13)], [(4, 5, 13)]),
     Hole("EXECUTE IMMEDIATE 'SELECT id FROM {t}'", *IDS),
+    Hole(
+        "SELECT * EXCEPT (pay, name) FROM {t}", [(1, 7, "ann"), (3, 9, "ann")], [(2, 0, "bob"), (4, 8, "bob")]
+    ),
+    Hole("FROM {t} |> SET pay = 1 |> SELECT id, pay", [(1, 1), (3, 1)], [(2, 1), (4, 1)]),
+    Hole("SELECT id FROM {t} WITH (`lockgate.grant`='x', `lockgate.rights`='y')", *IDS),
+    _same("SELECT pay FROM {t} WHERE false", []),
+    Hole("SELECT typeof(pay), id FROM {t}", [("int", 1), ("int", 3)], [("int", 2), ("int", 4)]),
     Hole("BEGIN SELECT id FROM {t}; END", *IDS),
     Hole("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT * FROM {t} ;; SELECT id FROM v", *IDS),
     Hole("CACHE TABLE kept AS SELECT id, name FROM {t} ;; SELECT name FROM kept ;; DROP VIEW kept", ..., ...),
@@ -155,6 +162,24 @@ REFUSED = [
         "DROP TABLE {t}",
         "TRUNCATE TABLE {t}",
         "ALTER TABLE {t} ADD COLUMN more INT",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('sequence.field'='pay')",
+        "COMMENT ON TABLE {t} IS 'mine'",
+        "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN (SELECT max(pay) FROM {t}) ;;"
+        " SELECT f()",
+        "SELECT max(pay) FROM IDENTIFIER('{t}')",
+        "DECLARE OR REPLACE VARIABLE c STRING DEFAULT 'pay' ;; SELECT IDENTIFIER(c) FROM {t}",
+        "SELECT pay FROM {t} WITH (`lockgate.grant`='x', `lockgate.rights`='y')",
+        "SELECT /*+ REPARTITION_BY_RANGE(3, pay) */ id FROM {t}",
+        "SELECT id FROM {t} GROUP BY ALL HAVING max(pay) > 5",
+        "SELECT listagg(name, ',') WITHIN GROUP (ORDER BY pay) FROM {t}",
+        "SELECT count(pay) FROM {t}",
+        "SELECT 1 FROM {t} WHERE pay = pay",
+        "SELECT aggregate(collect_list(named_struct('p', pay)), 0, (a, x) -> a + x.p) FROM {t}",
+        "SELECT sum(id) FROM {t} WHERE IF(pay > 770200, raise_error(CAST(pay AS STRING)), true)",
+        "SELECT e.col FROM explode((SELECT collect_list(pay) FROM {t})) e",
+        "FROM {t} |> EXTEND pay * 2 AS d |> AGGREGATE max(d)",
+        "FROM {t} |> ORDER BY pay |> LIMIT 1 |> SELECT id",
+        "CACHE LAZY TABLE {t} ;; SELECT id FROM {t}",
     )
 ]
 
@@ -233,6 +258,9 @@ FRAMES = [
     Hole("t.select('id').cache()", *IDS, frame=True),
     Hole("t.select('id').sample(1.0)", *IDS, frame=True),
     Hole("t.alias('a').join(t.alias('b'), F.expr('a.name = b.name')).select('a.id')", *IDS, frame=True),
+    Hole("t.select('id').observe('o', F.max('id').alias('m'))", *IDS, frame=True),
+    _same("t.observe('o', F.max('pay').alias('m')).select('id')", DENIED, frame=True),
+    _same("t.lateralJoin(t.alias('b').select('pay'))", DENIED, frame=True),
     Hole("t.select('id').union(t.select('id')).distinct()", *IDS, frame=True),
     Hole("spark.range(1, 5).exceptAll(t.select('id'))", *IDS[::-1], frame=True),
     Hole("t.select('id', 'n').unpivot('id', 'n', 'k', 'v').select('v')", [7, 9], [0, 8], frame=True),
