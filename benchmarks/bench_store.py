@@ -2,8 +2,8 @@
 """The figures of the table store: planning scans of many files, scans and writes next to Spark's own, merges.
 
 Each is one JSON line on standard output. `--only` measures some parts only, `--rows` and `--files` make the
-scanned table smaller, `--scale` the tables of TPC-H, `--keys` those next to Paimon's own Spark connector,
-whose jar LOCKGATE_PAIMON_SPARK_JAR names where Maven does not have it.
+scanned table smaller, `--scale` the tables of TPC-H and TPC-DS, `--keys` those next to Paimon's own Spark
+connector, whose jar LOCKGATE_PAIMON_SPARK_JAR names where Maven does not have it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from store.versus_paimon import versus_paimon
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
 KEYS = 10_000_000
+FORMATS = ("orc", "parquet")
 PARTS = (
     *("plan", "spark-plan", "scan", "insert", "merge", "engines", "tpch", "shuffle-join", "vectors"),
-    *("parquet", "streams", "versus-paimon"),
+    *("parquet", "streams", "tpcds", "paimon-core", "versus-paimon"),
 )
 
 
@@ -50,7 +51,7 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merges, scans, shuffle_joins, spark_plans, streams, tpch, vectors
+    from store import beside_core, merges, scans, shuffle_joins, spark_plans, streams, tpcds, tpch, vectors
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
@@ -78,6 +79,13 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
             shuffle_joins.bloom_ratio(lake, repetitions)
         if "tpch" in wanted:
             tpch.tpch(lake, folder, arguments.scale, repetitions)
+        if "paimon-core" in wanted:
+            beside_core.beside_core(lake, folder, arguments.keys, repetitions)
+        if "tpcds" in wanted:
+            made = arguments.tpcds or folder / "tpcds"
+            first, last = arguments.queries
+            asked = range(first, last + 1)
+            tpcds.tpcds(lake, folder, made, arguments.scale, arguments.formats, asked, repetitions)
     finally:
         lake.spark.stop()
 
@@ -90,6 +98,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=FILES, help=f"its files (default {FILES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--scale", type=float, default=1, help="scale of TPC-H (default 1, about 1 GB)")
+    parser.add_argument("--tpcds", type=Path, help="folder that keeps the data of TPC-DS for the next run")
+    parser.add_argument(
+        "--queries", type=int, nargs=2, default=(1, 99), metavar=("FIRST", "LAST"), help="of TPC-DS"
+    )
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS), help="of TPC-DS")
     parser.add_argument("--keys", type=int, default=KEYS, help=f"keys next to Paimon (default {KEYS:,})")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     return parser.parse_args()

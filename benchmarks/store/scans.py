@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 from pyspark.sql.types import StructType
 
 from lockgate import Lake
-from lockgate.framework.types import arrow_schema
 
 BENCH = "store"
 COLUMNS = (
@@ -62,14 +61,7 @@ def make_facts(lake: Lake, rows: int, files: int, kind: str = "orc") -> Facts:
         F.timestamp_micros(F.lit(1_400_000_000_000_000) + id_ * 1_000_003).alias("at"),
         (F.pmod(F.xxhash64("id"), F.lit(1_000_003)) / 7).alias("weight"),
     )
-    if kind == "orc":
-        data.writeTo(f"lake.b.{name}").append()
-    else:
-        # By Python, as a table that other engines wrote in this format.
-        table, size = lake.catalog.load_table(f"b.{name}"), -(-rows // files)
-        for start in range(0, rows, size):
-            part = data.where((id_ >= start) & (id_ < start + size))
-            table.append(part.toArrow().cast(arrow_schema(table.schema.fields)))
+    data.writeTo(f"lake.b.{name}").append()
     location = lake.catalog.load_table(f"b.{name}").location.removeprefix("file://")
     schema = lake.table(f"b.{name}").schema
     return Facts(lake, f"b.{name}", f"{location}/bucket-0", int(rows * 0.785), schema, kind)

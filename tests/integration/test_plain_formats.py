@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,9 +120,12 @@ def test_all_columns_are_those_of_orc(spark: SparkSession, formats: tuple[str, s
     assert orc == avro
 
 
-def test_tasks_share_an_avro_file(spark: SparkSession, lake: Lake, formats: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("number", [1, 2], ids=["parquet", "avro"])
+def test_tasks_share_a_file(
+    spark: SparkSession, lake: Lake, formats: tuple[str, str, str], number: int
+) -> None:
     """Ranges of 20,000 bytes have each row once, with its number in the file."""
-    name = formats[2]
+    name = formats[number]
     lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('source.split.target-size' = '20000 b')")
     query = "SELECT id, _ROW_INDEX FROM {} WHERE _ROW_INDEX >= 0 ORDER BY id"
     ranges = spark.table(name).rdd.getNumPartitions()
@@ -321,6 +325,26 @@ def test_a_damaged_file_is_a_clear_error(
     path.write_bytes(path.read_bytes()[:-20] + b"x" * 20)
     with pytest.raises(Exception, match=r"cannot read (Parquet|Avro) file"):
         spark.table(name).collect()
+
+
+def test_a_parquet_file_that_was_replaced_is_read_again(
+    lake: Lake, spark: SparkSession, table: Named
+) -> None:
+    """A footer that was read before is not taken for that of other bytes of the same length."""
+    paths = []
+    for part, last in (("first", 7), ("second", 9)):
+        name = table(part)
+        lake.sql(f"CREATE TABLE {name} (a INT) TBLPROPERTIES ('file.format' = 'parquet')")
+        lake.sql(f"INSERT INTO {name} SELECT explode(array(1, 2, {last})) AS a")
+        assert sorted(row.a for row in spark.table(name).collect()) == [1, 2, last]
+        location = Path(lake.catalog.load_table(name.removeprefix("lake.")).location)
+        (path,) = location.rglob("bucket-*/*.parquet")
+        paths.append(path)
+    first, second = paths
+    assert first.stat().st_size == second.stat().st_size
+    first.write_bytes(second.read_bytes())
+    os.utime(first, (1, 1))
+    assert sorted(row.a for row in spark.table(table("first")).collect()) == [1, 2, 9]
 
 
 SELF = {

@@ -87,10 +87,9 @@ public final class Conformance {
     ArrayNode result = Bridge.JSON.createArrayNode();
     RowOrder order = RowOrder.byKey(MergeSource.keyOrdering(all, keys));
     List<String> names = Arrays.asList(columns.fieldNames());
-    MergeRule rule = MergeRule.of(plan, all, names::indexOf);
-    try (RowMerge merge =
-        new RowMerge(
-            inputs, order, ages, rule, new MergeBatch(all, 0, batchRows), plan.keepsAlone())) {
+    MergeBatch batch = new MergeBatch(all, 0, batchRows);
+    MergeRule rule = MergeRule.of(plan, all, names::indexOf, batch);
+    try (RowMerge merge = new RowMerge(inputs, order, ages, rule, batch, plan.keepsAlone())) {
       while (merge.nextBatch()) {
         merge.batch().rowIterator().forEachRemaining(row -> add(result, row, columns));
       }

@@ -14,8 +14,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * {@code sources[i]}.
  */
 public final class PickedVector extends ColumnVector {
-  private final int[] sources;
-  private final int[] rows;
+  private int[] sources;
+  private int[] rows;
   private final PickedVector[] children;
   private ColumnVector[] vectors = {};
   private int count;
@@ -31,7 +31,16 @@ public final class PickedVector extends ColumnVector {
     }
   }
 
-  /** Sets the positions of the values, and their number. */
+  /** Takes other arrays for the positions. */
+  public void pickBy(int[] otherSources, int[] otherRows) {
+    sources = otherSources;
+    rows = otherRows;
+    for (PickedVector child : children) {
+      child.pickBy(otherSources, otherRows);
+    }
+  }
+
+  /** Sets the vectors of the values, and the number of these. */
   public void bind(ColumnVector[] where, int values) {
     vectors = where;
     count = values;

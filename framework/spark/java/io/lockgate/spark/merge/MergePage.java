@@ -18,6 +18,7 @@ public class MergePage {
   private final boolean[] gone;
   private final byte[] kinds;
   private boolean exact;
+  private boolean anyGone;
   private int rows;
   // Its place among the pages of the batch that is being put together, or below 0.
   private int index = -1;
@@ -39,10 +40,12 @@ public class MergePage {
     rows = count;
     exact = OrderPrefix.fill(columns[0], count, prefixes) && keys == 1;
     ColumnVector column = columns[kind];
+    anyGone = false;
     for (int row = 0; row < count; row++) {
       byte change = column.getByte(row);
       kinds[row] = change;
       gone[row] = change == UPDATE_BEFORE || change == DELETE;
+      anyGone |= gone[row];
     }
   }
 
@@ -70,7 +73,7 @@ public class MergePage {
 
   /** Tells whether a row deletes its key. */
   final boolean isGone(int row) {
-    return gone[row];
+    return anyGone && gone[row];
   }
 
   final byte kind(int row) {

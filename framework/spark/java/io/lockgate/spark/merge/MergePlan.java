@@ -146,6 +146,24 @@ public record MergePlan(
     return engine.equals(DEDUPLICATE) || engine.equals(FIRST_ROW);
   }
 
+  /** Tells whether each column that orders a group does nothing else. */
+  public boolean groupsAreApart() {
+    for (int i = 0; i < groups.size(); i++) {
+      int number = i;
+      for (String name : groups.get(i).columns()) {
+        if (columns.stream()
+            .noneMatch(
+                column ->
+                    column.name().equals(name)
+                        && column.function().equals("sequence")
+                        && column.group() == number)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   /** The columns that must be merged along with {@code names}: those that order their groups. */
   public List<String> companions(Collection<String> names) {
     Set<String> found = new LinkedHashSet<>();

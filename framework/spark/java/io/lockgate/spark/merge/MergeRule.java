@@ -1,5 +1,11 @@
 package io.lockgate.spark.merge;
 
+import io.lockgate.spark.merge.folds.Fold;
+import io.lockgate.spark.merge.folds.GroupOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
 import java.util.function.ToIntFunction;
 import org.apache.spark.sql.types.DataType;
 
@@ -9,10 +15,11 @@ public interface MergeRule {
   void take(RowVersions rows, MergeBatch batch);
 
   /**
-   * The rule of a plan; {@code ordinals} gives the ordinal of a column in rows of {@code types},
-   * below 0 if it is not read.
+   * The rule of a plan, for the batch that it will add rows to; {@code ordinals} gives the ordinal
+   * of a column in rows of {@code types}, below 0 if it is not read.
    */
-  static MergeRule of(MergePlan plan, DataType[] types, ToIntFunction<String> ordinals) {
+  static MergeRule of(
+      MergePlan plan, DataType[] types, ToIntFunction<String> ordinals, MergeBatch output) {
     if (plan.engine().equals(MergePlan.FIRST_ROW)) {
       return (rows, batch) -> pickFirst(plan, rows, batch);
     } else if (plan.picksRows()) {
@@ -22,7 +29,54 @@ public interface MergeRule {
           : (rows, batch) -> pickNewest(rows, batch, kept);
     }
     RowEngine engine = RowEngine.of(plan, types, ordinals);
-    return (rows, batch) -> compose(engine, rows, batch, plan.keepDeletes());
+    MergeRule byRows = (rows, batch) -> compose(engine, rows, batch, plan.keepDeletes());
+    if (!plan.groupsAreApart()) {
+      return byRows;
+    }
+    List<GroupOrder> groups = new ArrayList<>();
+    for (MergePlan.Group group : plan.groups()) {
+      int[] columns = group.columns().stream().mapToInt(ordinals).toArray();
+      // A group of which nothing is read needs no order, and has none here.
+      groups.add(
+          Arrays.stream(columns).anyMatch(at -> at < 0) ? null : new GroupOrder(columns, types));
+    }
+    output.mergeBy(
+        folds(plan, types, ordinals, output, groups),
+        groups.stream().filter(Objects::nonNull).toList());
+    return (rows, batch) -> {
+      if (rows.hasGone()) {
+        byRows.take(rows, batch);
+      } else {
+        batch.merge(rows);
+      }
+    };
+  }
+
+  private static Fold[] folds(
+      MergePlan plan,
+      DataType[] types,
+      ToIntFunction<String> ordinals,
+      MergeBatch output,
+      List<GroupOrder> groups) {
+    int first = output.firstColumn();
+    Fold[] folds = new Fold[types.length - first];
+    for (int i = 0; i < folds.length; i++) {
+      folds[i] = Fold.newest(types[first + i]);
+    }
+    for (MergePlan.Column column : plan.columns()) {
+      int at = ordinals.applyAsInt(column.name());
+      if (at >= first) {
+        folds[at - first] =
+            column.group() < 0
+                ? Fold.of(column, types[at], output.mostRows())
+                : Fold.inGroup(column, types[at], output.mostRows(), groups.get(column.group()));
+      }
+    }
+    int kind = ordinals.applyAsInt(plan.kind());
+    if (kind >= first) {
+      folds[kind - first] = Fold.constant(RowEngine.INSERT, types[kind], output.mostRows());
+    }
+    return folds;
   }
 
   private static void pickNewest(RowVersions rows, MergeBatch batch, boolean kept) {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType;
 
 /** Combines the rows of a key into one, column by column; source: Paimon's merge functions. */
 public abstract class RowEngine {
-  private static final byte INSERT = 0;
+  static final byte INSERT = 0;
   private static final byte UPDATE_BEFORE = 1;
   static final byte DELETE = 3;
 

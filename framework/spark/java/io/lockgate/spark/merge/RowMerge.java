@@ -95,7 +95,7 @@ public final class RowMerge implements BatchSource {
     batch.clear();
     giveBackUnused();
     while (size > 0 && !batch.isFull() && (batch.size() == 0 || passed.size() < SPARE_PAGES)) {
-      if (!takeRun()) {
+      if (!takePairs() && !takeRun()) {
         takeKey();
       }
     }
@@ -105,6 +105,56 @@ public final class RowMerge implements BatchSource {
   @Override
   public ColumnarBatch batch() {
     return batch.output();
+  }
+
+  /**
+   * Takes the keys of two pages whose numbers are their keys, as long as each page has another row
+   * and each key at most one row in both.
+   */
+  private boolean takePairs() {
+    if (size != 2 || !heap[0].page.exact() || !heap[1].page.exact()) {
+      return false;
+    }
+    // The order of equal ages is that of the inputs.
+    Cursor older = heap[heap[0].order < heap[1].order ? 0 : 1];
+    Cursor newer = older == heap[0] ? heap[1] : heap[0];
+    MergePage left = older.page;
+    MergePage right = newer.page;
+    long[] lefts = left.prefixes();
+    long[] rights = right.prefixes();
+    int i = older.row;
+    int j = newer.row;
+    while (i + 1 < left.rows() && j + 1 < right.rows() && !batch.isFull()) {
+      long one = lefts[i];
+      long other = rights[j];
+      if (one <= other && lefts[i + 1] == one || other <= one && rights[j + 1] == other) {
+        break;
+      }
+      if (one == other) {
+        boolean inOrder = ages.compare(left, i, right, j) <= 0;
+        key.add(inOrder ? left : right, inOrder ? i : j);
+        key.add(inOrder ? right : left, inOrder ? j : i);
+        rule.take(key, batch);
+        key.clear();
+        i++;
+        j++;
+      } else if (one < other) {
+        takeAlone(left, i++);
+      } else {
+        takeAlone(right, j++);
+      }
+    }
+    boolean taken = i > older.row || j > newer.row;
+    older.moveTo(i);
+    newer.moveTo(j);
+    siftDown();
+    return taken;
+  }
+
+  private void takeAlone(MergePage page, int row) {
+    if (keepsAlone || !page.isGone(row)) {
+      batch.pick(page, row);
+    }
   }
 
   /**
@@ -143,8 +193,8 @@ public final class RowMerge implements BatchSource {
     if (key.size() > 1) {
       key.sort(ages);
       rule.take(key, batch);
-    } else if (keepsAlone || !key.page(0).isGone(key.row(0))) {
-      batch.pick(key.page(0), key.row(0));
+    } else {
+      takeAlone(key.page(0), key.row(0));
     }
     key.clear();
   }

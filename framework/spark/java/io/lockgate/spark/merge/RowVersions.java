@@ -44,6 +44,16 @@ final class RowVersions {
     return rows[at];
   }
 
+  /** Tells whether one of the rows is a deletion. */
+  boolean hasGone() {
+    for (int i = 0; i < size; i++) {
+      if (pages[i].isGone(rows[i])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   boolean holds(MergePage page) {
     for (int i = 0; i < size; i++) {
       if (pages[i] == page) {

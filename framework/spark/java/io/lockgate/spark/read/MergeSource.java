@@ -60,15 +60,10 @@ public final class MergeSource {
         int at = isRead(spec, name) ? before + spec.readSchema().fieldIndex(name) : next++;
         ages.add(new RowAges.Column(at, types[at], plan.descending().contains(name)));
       }
-      MergeRule rule = MergeRule.of(plan, types, ordinals(spec, before));
+      MergeBatch batch = new MergeBatch(types, before, batchRows);
+      MergeRule rule = MergeRule.of(plan, types, ordinals(spec, before), batch);
       RowOrder order = RowOrder.byKey(keyOrdering(types, keys));
-      return new RowMerge(
-          inputs,
-          order,
-          RowAges.of(ages),
-          rule,
-          new MergeBatch(types, before, batchRows),
-          plan.keepsAlone());
+      return new RowMerge(inputs, order, RowAges.of(ages), rule, batch, plan.keepsAlone());
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();

@@ -8,16 +8,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
-import org.apache.parquet.ParquetReadOptions;
-import org.apache.parquet.conf.HadoopParquetConfiguration;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
-import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
@@ -29,6 +30,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.Option;
 
 /**
  * Reads a range of one Parquet file by Spark's own vectorised reader.
@@ -74,8 +76,15 @@ final class ParquetFileReader implements DataFileReader {
       ColumnVector[] constants)
       throws IOException {
     Path path = new Path(file.path());
+    long length = Math.min(settings.length(), file.size() - settings.start());
+    FileSplit range = new FileSplit(path, settings.start(), length, new String[0]);
+    FileStatus status = path.getFileSystem(conf).getFileStatus(path);
+    HadoopInputFile input = HadoopInputFile.fromStatus(status, conf);
+    SeekableInputStream stream = input.newStream();
     try {
-      MessageType schema = schema(conf, path);
+      ParquetMetadata footer =
+          ParquetFooters.read(conf, status, stream, settings.start(), settings.length());
+      MessageType schema = footer.getFileMetaData().getSchema();
       FileLayout.Stored stored = layout.in(schema::containsField, settings.batchRows());
       StructType request = stored.request();
       if (Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance)) {
@@ -86,35 +95,29 @@ final class ParquetFileReader implements DataFileReader {
       VectorizedParquetRecordReader reader =
           new VectorizedParquetRecordReader(
               null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
-      long length = Math.min(settings.length(), file.size() - settings.start());
+      // Neither is the footer read again, nor the file opened again.
       reader.initialize(
-          new FileSplit(path, settings.start(), length, new String[0]),
-          new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()));
+          range,
+          new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()),
+          Option.apply(input),
+          Option.apply(stream),
+          Option.apply(footer));
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
       return new ParquetFileReader(reader, stored, constants, settings.batchRows());
     } catch (InterruptedException stopped) {
+      stream.close();
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while opening " + path);
+    } catch (IOException | RuntimeException | OutOfMemoryError failure) {
+      stream.close();
+      throw failure;
     }
   }
 
-  private static MessageType schema(Configuration conf, Path path) throws IOException {
-    // Parquet's own default reads Hadoop's configuration files again for each file.
-    ParquetReadOptions options =
-        ParquetReadOptions.builder(new HadoopParquetConfiguration(conf))
-            .withMetadataFilter(ParquetMetadataConverter.SKIP_ROW_GROUPS)
-            .build();
-    try (org.apache.parquet.hadoop.ParquetFileReader footer =
-        org.apache.parquet.hadoop.ParquetFileReader.open(
-            HadoopInputFile.fromPath(path, conf), options)) {
-      return footer.getFileMetaData().getSchema();
-    }
-  }
-
-  private static Configuration confOf(
-      Configuration conf, StructType request, FilterPredicate search) {
-    Configuration own = new Configuration(conf);
+  private static JobConf confOf(Configuration conf, StructType request, FilterPredicate search) {
+    // As a JobConf, which the reader does not copy once more.
+    JobConf own = new JobConf(conf);
     own.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
     own.set(ParquetReadSupport$.MODULE$.SPARK_ROW_REQUESTED_SCHEMA(), request.json());
     own.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), "UTC");

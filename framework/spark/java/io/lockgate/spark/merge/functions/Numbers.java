@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 
 /** Sums and products of numbers; an overflow is an error. */
-final class Numbers extends ColumnFunction {
+public final class Numbers extends ColumnFunction {
   private final DataType type;
   private final boolean sums;
 
@@ -114,6 +114,12 @@ final class Numbers extends ColumnFunction {
     return fitted(a / b, a == Long.MIN_VALUE && b == -1);
   }
 
+  /** Returns the error that a merged value does not fit into a number of so many bits. */
+  public static IllegalArgumentException tooLarge(MergePlan.Column plan, int bits) {
+    return new IllegalArgumentException(
+        "column '" + plan.name() + "': a merged value does not fit into " + bits + " bits");
+  }
+
   private Object fitted(BigDecimal value) {
     DecimalType decimal = (DecimalType) type;
     BigDecimal rounded = value.setScale(decimal.scale(), RoundingMode.HALF_UP);
@@ -134,8 +140,7 @@ final class Numbers extends ColumnFunction {
             ? 64
             : type instanceof IntegerType ? 32 : type instanceof ShortType ? 16 : 8;
     if (overflows || value != value << 64 - bits >> 64 - bits) {
-      throw new IllegalArgumentException(
-          "column '" + plan().name() + "': a merged value does not fit into " + bits + " bits");
+      throw tooLarge(plan(), bits);
     }
     if (type instanceof LongType) {
       return value;

@@ -1,0 +1,1 @@
+"""TPC-DS: its data and queries, by DuckDB's extension."""
