@@ -134,7 +134,7 @@ def test_every_type_in_every_kind_of_table(sparks: Sparks, kind: str) -> None:
     rows = in_order(exact_rows(sparks.theirs.read(select_values())))
     sparks.there(f"CREATE TABLE {{t}} ({COLUMNS}) {KINDS[kind]}", f"INSERT INTO {{t}} {select_values()}")
     sparks.agree(rows)
-    by_spark, by_python = sparks.sibling("by_spark"), sparks.sibling("by_python")
+    by_spark, by_python = sparks.next_to("by_spark"), sparks.sibling("by_python")
     for copy in (by_spark, by_python):
         copy.here(f"CREATE TABLE {{t}} ({COLUMNS}) {KINDS[kind]}")
     by_spark.here(f"INSERT INTO {{t}} {select_values()}")
@@ -154,7 +154,7 @@ def test_every_type_in_every_kind_of_table(sparks: Sparks, kind: str) -> None:
 @pytest.mark.parametrize("create", [KEYED, APPENDED, SEQUENCED, BY_DAY])
 def test_statements_by_turns(sparks: Sparks, create: str) -> None:
     """The same statements by either side in a random order, compared with one side doing them all."""
-    alone = sparks.sibling("alone")
+    alone = sparks.next_to("alone")
     sparks.there(create)
     alone.here(create)
     chance = random.Random(7)
@@ -262,7 +262,7 @@ def test_branches_of_either_are_read_and_written_by_both(sparks: Sparks, create:
     sparks.call_here("create_branch", branch="made_here", tag="start")
     sparks.call_there("create_branch", branch="made_there", tag="start")
     for name in ("made_here", "made_there"):
-        branch = sparks.sibling(f"t$branch_{name}")
+        branch = sparks.next_to(f"t$branch_{name}")
         branch.there("INSERT INTO {t} VALUES (2, 'theirs', 2)")
         branch.here("INSERT INTO {t} VALUES (3, 'ours', 3)")
         branch.agree([[1, "main", 1], [2, "theirs", 2], [3, "ours", 3]])
@@ -332,7 +332,7 @@ def test_defaults_comments_and_properties(sparks: Sparks) -> None:
     sparks.agree([[1, 7, "it's"], [2, 7, "it's"]])
     described = {row[0]: row[2] for row in exact_rows(sparks.theirs.read(f"DESCRIBE {sparks.sql_name}"))}
     assert described["id"] == "the key"
-    there = sparks.sibling("there")
+    there = sparks.next_to("there")
     there.there(
         "CREATE TABLE {t} (id INT COMMENT 'the key', n INT DEFAULT 7) COMMENT 'theirs' "
         "TBLPROPERTIES ('primary-key'='id', 'bucket'='1', 'write-only'='true', "

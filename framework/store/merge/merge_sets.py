@@ -17,7 +17,7 @@ from lockgate.framework.store.merge.merge_values import Value
 
 # The first byte of a theta sketch counts the words of its preamble; from the second on they have the share of
 # values that it takes.
-_PREAMBLE = 0x3F
+_PREAMBLE, _EMPTY, _SINGLE = 0x3F, 8, 0x20
 _SAMPLED_ALL = struct.pack("<f", 1.0)
 
 
@@ -108,7 +108,9 @@ class ThetaSketches(Union):
         found.update(older)
         found.update(newer)
         serialized = bytearray(found.get_result().serialize())
+        # As Java writes it: that no value was passed over by chance, or that there is one alone.
         if serialized[0] & _PREAMBLE >= 2:
-            # Java notes here that no value was passed over by chance; C++ leaves it out.
             serialized[12:16] = _SAMPLED_ALL
+        elif len(serialized) > _EMPTY:
+            serialized[5] |= _SINGLE
         return bytes(serialized)
