@@ -227,6 +227,18 @@ def columns_of(predicate: Predicate) -> frozenset[FieldPath]:
     return _Columns().visit(predicate)
 
 
+def operators_of(predicate: Predicate) -> frozenset[tuple[FieldPath, Op]]:
+    """Return each field that a predicate reads, with the operators that it is compared by."""
+    match predicate:
+        case Comparison():
+            return frozenset({(predicate.field, predicate.op)})
+        case And(children) | Or(children):
+            return frozenset().union(*map(operators_of, children))
+        case Not(child):
+            return operators_of(child)
+    return frozenset()
+
+
 class Column:
     """A field from which operators make predicates: `col("price") < 10`, `col("name").starts_with("A")`.
 

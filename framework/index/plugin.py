@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from lockgate.framework.options import table_options as options_of_tables
 from lockgate.framework.plugins import (
     CommitParticipant,
+    Event,
     FileCollector,
     FilePruner,
     IndexKind,
+    ScanPlanned,
     SystemTable,
     hookimpl,
 )
@@ -84,6 +86,15 @@ def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     from lockgate.framework.index.database.words import WORDS, Words
 
     return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words(), BLOOM: Blooms()}
+
+
+@hookimpl
+def lockgate_event(event: Event) -> None:
+    """Count searches, by which `index_advice` says what to index."""
+    if isinstance(event, ScanPlanned) and event.searched:
+        from lockgate.framework.index.database.searches import SEARCHES
+
+        SEARCHES.note(event)
 
 
 @hookimpl

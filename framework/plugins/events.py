@@ -31,7 +31,8 @@ class ScanPlanned(Event):
     """A scan of a table was planned: its files are chosen, and it has read no row yet.
 
     `table` is the folder of the table, `columns` the columns that the scan reads, or None for all of them.
-    `files` and `size` (bytes) count what the scan reads after all skipping.
+    `files` and `size` (bytes) count what the scan reads after all skipping. `searched` are the columns
+    that the query compares, each with the operators, and without any value.
     """
 
     table: str
@@ -39,6 +40,7 @@ class ScanPlanned(Event):
     columns: tuple[str, ...] | None
     files: int
     size: int
+    searched: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

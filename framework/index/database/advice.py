@@ -1,4 +1,4 @@
-"""`index_advice`: estimates, from a sample of files, what indexing a table's columns would cost and save."""
+"""`index_advice`: what to index and to order rows by, from a sample of files and the searches that ran."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import numpy as np
 
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.access import Action
+from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.index.database.collector import (
     SegmentCollector,
     keys_a_value,
     most_distinct,
     part_name,
 )
+from lockgate.framework.index.database.kinds import NGRAMS, VALUES
 from lockgate.framework.index.database.maintenance import collected
+from lockgate.framework.index.database.order_advice import advised_orders
 from lockgate.framework.index.database.participant import named_segment
+from lockgate.framework.index.database.searches import SEARCHES
+from lockgate.framework.index.database.words import WORDS
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.grants import grant
@@ -33,17 +38,25 @@ _FILES = 8
 _TOO_DISTINCT = "too many values come once"
 _EVERYWHERE = "most blocks have most values"
 _PAYS = "few blocks have a value"
+# The operators that a kind answers; those of plugins may answer any.
+_EQUAL = frozenset({"EQ", "EQ_NULL_SAFE", "IN"})
+_TEXTS = frozenset({"CONTAINS", "STARTS_WITH", "ENDS_WITH", "LIKE", "ILIKE", "RLIKE", "MATCH"})
+_ANSWERS = {VALUES: _EQUAL, BLOOM: _EQUAL, NGRAMS: _EQUAL | _TEXTS, WORDS: frozenset({"MATCH"})}
+# How long a call waits for the counts of searches that have just been planned, in seconds.
+_WAIT = 2.0
 
 
 class IndexAdvice(Procedure):
     """Measures on a sample of a table's files what each kind of index would cost and leave out.
 
-    Nothing is written. Opens files strictly; columns that are encrypted or divide the table are left out. The
-    figures are of stored rows, so its caller needs SELECT on the columns, and must see all rows and values.
+    Next to that it says which of the searches of this process would have used it, and by which columns rows
+    would best be ordered. Nothing is written. Opens files strictly; columns that are encrypted or divide the
+    table are left out. The figures are of stored rows, so its caller needs SELECT on the columns, and must
+    see all rows and values.
     """
 
     name = "index_advice"
-    description = "Estimate what indexing the columns of a table would cost and save."
+    description = "Estimate what indexing or ordering a table by its columns would cost and save."
     right: ClassVar[Action | None] = None
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
@@ -60,10 +73,13 @@ class IndexAdvice(Procedure):
         ("data_share", "DOUBLE"),
         ("is_advised", "BOOLEAN"),
         ("reason", "STRING"),
+        ("searches", "BIGINT"),
+        ("searched_bytes", "BIGINT"),
+        ("saved_bytes", "BIGINT"),
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Estimate; one row for each kind and column, what pays first, then by expected size."""
+        """Estimate; one row for each kind and column, what pays first: by bytes saved, then by size."""
         table, wanted = context.table(arguments["table"]), arguments["files"]
         if wanted < 1:
             raise InputError(f"files must be at least 1, not {wanted}")
@@ -79,8 +95,15 @@ class IndexAdvice(Procedure):
         scale = sum(entry.file.file_size for entry in live) / read
         there = {part_name(each) for each in indexed_fields(table.schema)}
         found = [_Estimate.of(each, segment, read, most_distinct(table, each.kind)) for each in candidates]
-        found.sort(key=lambda each: (not each.is_advised, each.size))
-        return [each.row(is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
+        plugins().events.flush(_WAIT)
+        rows = [each.row(table, is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
+        rows += advised_orders(table, live, arguments["columns"])
+        return sorted(rows, key=_what_pays_first)
+
+
+def _what_pays_first(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    is_advised, expected, saved = row[7], row[5], row[11]
+    return (not is_advised, -saved, expected)
 
 
 def _candidates(table: Table, columns: Sequence[str] | None) -> Iterator[IndexedField]:
@@ -144,8 +167,11 @@ class _Estimate:
     def is_advised(self) -> bool:
         return self.reason == _PAYS
 
-    def row(self, *, is_indexed: bool, scale: float) -> tuple[Any, ...]:
+    def row(self, table: Table, *, is_indexed: bool, scale: float) -> tuple[Any, ...]:
         share = self.size / self.read
-        name = self.indexed.field.name
+        kind, name = self.indexed.kind, self.indexed.field.name
         numbers = (round(self.distinct, 6), round(self.pruned, 6), int(self.size * scale), round(share, 6))
-        return (self.indexed.kind, name, is_indexed, *numbers, self.is_advised, self.reason)
+        ran = SEARCHES.of(table.location, name, _ANSWERS.get(kind))
+        saved = 0 if is_indexed else int(ran.size * self.pruned)
+        advice = (self.is_advised, self.reason)
+        return (kind, name, is_indexed, *numbers, *advice, ran.searches, ran.size, saved)

@@ -36,6 +36,8 @@ from lockgate.pushdown.index.segment import PartName, Segment
 _BATCH_BYTES = 4 * 2**30
 _BATCH_FILES = 1024
 _TRIES = 5
+# So many files tell how large an index would be.
+_SAMPLE = 8
 # Segments of more bytes are full, and stay as they are.
 _FULL = 64 * 2**20
 
@@ -64,7 +66,7 @@ class BuildIndex(Procedure):
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Build; the counts of segments and bytes are NULL after a dry run."""
+        """Build; a dry run reads some files, and expects that many bytes in one segment."""
         table = context.table(arguments["table"])
         check_writable(table.schema)
         indexed = indexed_fields(table.schema)
@@ -75,7 +77,7 @@ class BuildIndex(Procedure):
         live = table.manifests.live_files(table.latest_snapshot())
         lacking = list(_lacking(table, indexed, live))
         if arguments["dry_run"]:
-            return [(len(lacking), len(live) - len(lacking), None, None)]
+            return [(len(lacking), len(live) - len(lacking), None, self._expected(context, table, lacking))]
         sizes = []
         for batch in _batches(lacking):
             added = _segment_of(table, batch)
@@ -83,6 +85,19 @@ class BuildIndex(Procedure):
             sizes += [len(each.data) for each in added]
             context.report(f"indexed {len(batch)} files of {table.identifier}")
         return [(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
+
+    def _expected(self, context: ProcedureContext, table: Table, lacking: Sequence[_UnindexedFile]) -> int:
+        """Return the size that the index of some files would have, by that of a few of them."""
+        sample = lacking[:: max(1, -(-len(lacking) // _SAMPLE))]
+        size = sum(len(each.data) for each in _segment_of(table, sample))
+        read = sum(each.entry.file.file_size for each in sample)
+        every = sum(each.entry.file.file_size for each in lacking)
+        expected = size * every // max(1, read)
+        context.report(
+            f"the index of {len(lacking)} files of {table.identifier} would take about {expected:,} bytes, "
+            f"{expected / max(1, every):.2%} of their data"
+        )
+        return expected
 
 
 @dataclass(frozen=True)

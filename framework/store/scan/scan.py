@@ -55,6 +55,7 @@ from lockgate.pushdown import (
     split_filters,
     to_arrow_expression,
 )
+from lockgate.pushdown.predicates import operators_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -203,6 +204,7 @@ def plan_scan(
             columns=planned.columns,
             files=sum(len(split.files) for split in splits),
             size=planned.total_bytes,
+            searched=tuple(sorted({(path[0], op.name) for path, op in operators_of(resolved.predicate)})),
         )
     )
     return planned

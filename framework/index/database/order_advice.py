@@ -1,0 +1,51 @@
+"""Advice on the order of rows: the columns of the searches that read most, few enough for the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lockgate.framework.index.database.searches import SEARCHES
+from lockgate.framework.store import ManifestEntry, Table
+from lockgate.framework.store.schema.row_order import clustering_columns, why_unordered
+
+ORDER = "order"
+# Of d columns over N files each divides them into N ** (1 / d) parts: few files are soon no part at all.
+_FEW_COLUMNS, _MANY_COLUMNS, _MANY_FILES = 3, 5, 10_000
+# Bounds of an order tell these; those of texts tell what a text begins with, too.
+_BOUNDED = frozenset({"EQ", "EQ_NULL_SAFE", "IN", "LT", "LE", "GT", "GE", "STARTS_WITH"})
+_CHOSEN = "searches by it read most"
+_OTHERS = "searches by other columns read more"
+
+
+def advised_orders(
+    table: Table, live: Sequence[ManifestEntry], columns: Sequence[str] | None
+) -> list[tuple[Any, ...]]:
+    """Return rows of `index_advice` about the columns that searches of this process have compared.
+
+    What is advised is to order by all of these columns together.
+    """
+    schema = table.schema
+    names = [
+        name
+        for name in schema.field_names
+        if (columns is None or name in columns)
+        and name not in schema.partition_keys
+        and why_unordered(schema, name) is None
+    ]
+    ran = {name: SEARCHES.of(table.location, name, _BOUNDED) for name in names}
+    searched = sorted((name for name in names if ran[name].searches), key=lambda name: -ran[name].size)
+    most = _FEW_COLUMNS if len(live) < _MANY_FILES else _MANY_COLUMNS
+    chosen = searched[:most]
+    pruned = 1 - len(live) ** (-1 / len(chosen)) if chosen and live else 0.0
+    ordered = clustering_columns(schema)
+    rows = []
+    for name in searched:
+        is_chosen = name in chosen
+        share = pruned if is_chosen else 0.0
+        saved = 0 if name in ordered else int(ran[name].size * share)
+        numbers = (None, round(share, 6), 0, 0.0)
+        reason = _CHOSEN if is_chosen else _OTHERS
+        counted = (ran[name].searches, ran[name].size, saved)
+        rows.append((ORDER, name, name in ordered, *numbers, is_chosen, reason, *counted))
+    return rows
