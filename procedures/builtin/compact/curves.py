@@ -41,9 +41,14 @@ def quantiles(ranks: Words, bits: int) -> Words:
     return places[ranks.astype(np.int64)]
 
 
+def bits_of(axes: int) -> int:
+    """Return the bits of each of some axes, whose places on a curve have 64."""
+    return min(_MOST_BITS, 64 // axes)
+
+
 def on_curve(curve: Curve, ranks: Sequence[Words]) -> Words:
     """Return where rows lie on a curve, given their ranks in each column."""
-    bits = min(_MOST_BITS, 64 // len(ranks))
+    bits = bits_of(len(ranks))
     return curve([quantiles(each, bits) for each in ranks], bits)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +18,26 @@ from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.file_layout import part_left
 from lockgate.framework.store.schema.row_order import clustering_columns, why_unordered
+from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.procedures.builtin.compact.compaction import BucketJob, parts_of
 from lockgate.procedures.builtin.compact.curves import Curve, hilbert, on_curve, ranks_of, zorder
+from lockgate.procedures.builtin.compact.ranges import (
+    Ranges,
+    Sample,
+    batches_of,
+    positions_of_keys,
+    sample_of,
+)
 
 NONE, ORDER = "none", "order"
 _CURVES: dict[str, Curve] = {"zorder": zorder, "hilbert": hilbert}
 STRATEGIES = (NONE, ORDER, *_CURVES)
 _MANY_COLUMNS = 5
-# So many rows are in memory at a time; files are read once for each such part of a bucket.
+# So many rows are in memory at a time.
 _ROWS_AT_ONCE = 4_000_000
+
+Parts: TypeAlias = Callable[[list[str]], Iterator[pa.Table]]
+"""Yields columns of rows, the same ones in the same order each time."""
 
 
 @dataclass(frozen=True)
@@ -82,31 +95,67 @@ class RowOrder:
 
 
 def ordered_rows(table: Table, job: BucketJob, order: RowOrder) -> Iterator[pa.Table]:
-    """Yield the rows of a job in another order; the columns of the order are in memory as a whole."""
+    """Yield the rows of a job in another order.
+
+    Up to four million rows are ordered in memory. Of more rows a sample is, and the rows wait in files of a
+    temporary folder; but rows with encrypted columns are not written there, and the columns of their order
+    are in memory as a whole.
+    """
     names = file_schema(table.schema).names
-    keys = [part.select(order.columns) for part in parts_of(table, job, list(order.columns))]
-    if not keys:
+    rows = sum(entry.file.row_count for entry in job.entries)
+    if rows <= _ROWS_AT_ONCE or secrets_of(table.schema):
+        parts = partial(parts_of, table, job)
+        keys = [part.select(order.columns) for part in parts(list(order.columns))]
+        if keys:
+            yield from _placed(parts, names, order.places(pa.concat_tables(keys)))
         return
-    places = order.places(pa.concat_tables(keys))
-    del keys
+    yield from _by_ranges(table, job, order, rows)
+
+
+def _by_ranges(table: Table, job: BucketJob, order: RowOrder, rows: int) -> Iterator[pa.Table]:
+    columns, names = list(order.columns), file_schema(table.schema).names
+    found = sample_of((part.select(columns) for part in parts_of(table, job, columns)), rows)
+    if found is None:
+        return
+    sample = Sample(found, _CURVES.get(order.strategy))
+    ranges = Ranges(sample, -(-2 * rows // _ROWS_AT_ONCE), file_schema(table.schema))
+    try:
+        for part in parts_of(table, job, names):
+            ranges.add(part.select(names), columns)
+        for path in ranges.written():
+            parts = partial(batches_of, path)
+            keys = list(parts(columns))
+            if keys:
+                yield from _placed(parts, names, _places_in_range(sample, order, keys))
+    finally:
+        ranges.close()
+
+
+def _places_in_range(sample: Sample, order: RowOrder, keys: list[pa.Table]) -> npt.NDArray[np.int64]:
+    """Return the new place of each row of a range, by the values or by the places on the curve."""
+    if order.strategy == ORDER:
+        return order.places(pa.concat_tables(keys))
+    return positions_of_keys(np.concatenate([sample.keys(part) for part in keys]))
+
+
+def _placed(parts: Parts, names: list[str], places: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
+    """Yield rows by their new places, so many at a time that memory holds them."""
     for first in range(0, len(places), _ROWS_AT_ONCE):
-        yield _between(table, job, names, places, first)
+        yield _between(parts, names, places, first)
 
 
-def _between(
-    table: Table, job: BucketJob, names: list[str], places: npt.NDArray[np.int64], first: int
-) -> pa.Table:
+def _between(parts: Parts, names: list[str], places: npt.NDArray[np.int64], first: int) -> pa.Table:
     """Return the rows whose new places follow each other from `first` on."""
     end, at = first + _ROWS_AT_ONCE, 0
-    parts, found = [], []
-    for part in parts_of(table, job, names):
+    chosen_parts, found = [], []
+    for part in parts(names):
         own = places[at : at + part.num_rows]
         at += part.num_rows
         chosen = np.flatnonzero((own >= first) & (own < end))
         if len(chosen):
-            parts.append(part.take(chosen))
+            chosen_parts.append(part.take(chosen))
             found.append(own[chosen])
-    whole = pa.concat_tables(parts)
+    whole = pa.concat_tables(chosen_parts)
     return whole.take(np.argsort(np.concatenate(found)))
 
 
