@@ -21,7 +21,7 @@ FLOORS = (
     {"write"},
     {"scan"},
     {"catalog"},
-    {"lineage", "changes"},
+    {"lineage", "changes", "pruning"},
     {"rules", "governance", "streams"},
     {"fences", "joins", "results"},
     {"sql"},

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lockgate.framework.lineage.model.records import Record
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.commit.commit_request import CommitRequest
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField, DataType
@@ -206,6 +207,27 @@ class SetPruner(FilePruner, Protocol):
 
     def left(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
         """Return for each file what `keeps` would, None to keep all; an error ends the query."""
+
+
+@dataclass(frozen=True)
+class JoinedColumn:
+    """A column whose rows a query joins with equal values of `other_column`, a column of the table `other`.
+
+    `other_files` are those that the query reads of `other`.
+    """
+
+    column: str
+    other: TableHandle
+    other_column: str
+    other_files: Sequence[CandidateFile]
+
+
+@runtime_checkable
+class JoinPruner(FilePruner, Protocol):
+    """A step of pruning that also compares the values of files on both sides of a join."""
+
+    def joins(self, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]) -> Sequence[bool]:
+        """Return for each file whether one of its rows may find all its partners; True if that is unknown."""
 
 
 @runtime_checkable

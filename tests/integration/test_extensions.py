@@ -122,6 +122,7 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
         # Policies of an earlier test leave a rule that does nothing without them.
         assert sorted(set(names) - {"SealedBarrier$Seal"}) == [
             "KeptResults",
+            "LargeSides",
             "RemainingConditions",
             "Rewrites",
             "RuntimeBlooms",

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lockgate.errors import CorruptFileError
+from lockgate.framework.index.database.joins import joined_files
 from lockgate.framework.index.database.segments import opened, report_damage, segment_entries
-from lockgate.framework.plugins import AskedKeys, CandidateFile, FileSet, plugins
+from lockgate.framework.plugins import AskedKeys, CandidateFile, FileSet, JoinedColumn, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.secret_columns import secrets_of
@@ -53,6 +54,10 @@ class ByIndex:
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
         """Return which files may have a match, one by one."""
         return [self._places(predicate, file) is not _NOTHING for file in files]
+
+    def joins(self, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]) -> list[bool]:
+        """Return which files may have a row with a partner in each of some joins."""
+        return joined_files(self._table, files, joined)
 
     def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
         """Return the rows of the blocks of a file that may have a match, None if all may."""

@@ -14,7 +14,7 @@ from lockgate.framework.spark.operations.messages.scans import (
     AggregatesFound,
     AggregatesRequest,
 )
-from lockgate.framework.spark.operations.scan_metrics import skipped_by
+from lockgate.framework.spark.operations.plans.scan_metrics import skipped_by
 from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.spark.operations.system_tables import view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE

@@ -40,7 +40,7 @@ from lockgate.framework.spark.operations.messages.tables import (
     RenameRequest,
     TableSpec,
 )
-from lockgate.framework.spark.operations.scan_metrics import scan_metrics
+from lockgate.framework.spark.operations.plans.scan_metrics import scan_metrics
 from lockgate.framework.spark.operations.statements import whole_refusal
 from lockgate.framework.spark.operations.system_tables import (
     SYSTEM_NAMESPACE,

@@ -25,7 +25,8 @@ from lockgate.framework.spark.operations.messages.scans import (
     SelectiveRequest,
     SplitSizes,
 )
-from lockgate.framework.spark.operations.scan_metrics import metrics_of
+from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins
+from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.store.visibility import require_keys, visibility
@@ -86,6 +87,8 @@ def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
     if not is_strict:
         warn_of_masks(table, seen, needed)
     planned = _plan(context, table, needed, request)
+    if request["joined"]:
+        planned = narrowed_by_joins(context, table, planned, request["joined"], _plan)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:

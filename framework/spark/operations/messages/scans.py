@@ -54,8 +54,8 @@ class SortKeyJson(TypedDict):
     nulls_first: bool
 
 
-class SelectiveRequest(ScanRequest):
-    """A scan as it is built; `offered` counts the filters that Spark offered.
+class PushedScan(ScanRequest):
+    """A scan and what it has taken over; `offered` counts the filters that Spark offered.
 
     `whole_files`: files are written again, so that each is read as a whole or not at all.
     `conditions` are those that Spark evaluates itself, with unknown operators where it has no translation.
@@ -68,6 +68,20 @@ class SelectiveRequest(ScanRequest):
     columns: list[str]
     limit: int | None
     order: list[SortKeyJson]
+
+
+class JoinedScan(TypedDict):
+    """A column that a query joins with equal values of `other_column`, which the scan `other` reads."""
+
+    column: str
+    other_column: str
+    other: PushedScan
+
+
+class SelectiveRequest(PushedScan):
+    """A scan as it is built, and the scans that its rows must find partners in."""
+
+    joined: list[JoinedScan]
 
 
 class PlanRequest(SelectiveRequest):

@@ -1,5 +1,8 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.pruning.LargeSides;
+import io.lockgate.spark.pruning.RuntimeBlooms;
+import io.lockgate.spark.pruning.SmallSides;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -21,7 +24,8 @@ public final class LateRules extends Rule<LogicalPlan> {
           RuntimeBlooms.RULE,
           Untranslatable.UNWRAPPING,
           RemainingConditions.RULE,
-          SmallSides.RULE);
+          SmallSides.RULE,
+          LargeSides.RULE);
 
   private final SparkSession session;
   private final List<Rule<LogicalPlan>> rules;

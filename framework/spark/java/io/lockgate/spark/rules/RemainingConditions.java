@@ -52,7 +52,7 @@ final class RemainingConditions extends Rule<LogicalPlan> {
     if (plan instanceof Filter filter
         && filter.child() instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof LockgateScan scan) {
-      scan.require(remaining(filter.condition(), scan));
+      scan.require("conditions", remaining(filter.condition(), scan));
     }
     CollectionConverters.asJava(plan.children()).forEach(this::apply);
     CollectionConverters.asJava(plan.subqueries()).forEach(this::apply);

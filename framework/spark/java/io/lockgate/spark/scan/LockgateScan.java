@@ -81,9 +81,9 @@ public final class LockgateScan
     this.accepted = accepted;
     this.request = request.deepCopy();
     this.request.set("filters", Predicates.toJson(accepted));
-    this.request.put("offered", offered.length);
-    this.request.put("whole_files", wholeFiles);
+    this.request.put("offered", offered.length).put("whole_files", wholeFiles);
     this.request.putArray("conditions");
+    this.request.putArray("joined");
     this.wholeFiles = wholeFiles;
     ArrayNode names = this.request.putArray("columns");
     for (String name : this.columns.fieldNames()) {
@@ -127,10 +127,10 @@ public final class LockgateScan
     return accepted.clone();
   }
 
-  /** Skips files by conditions that Spark asks of each row, but not where it writes them again. */
-  public synchronized void require(ArrayNode conditions) {
-    if (!wholeFiles && !conditions.equals(request.get("conditions"))) {
-      request.set("conditions", conditions);
+  /** Skips files by {@code conditions} of Spark, or by scans that it is {@code joined} with. */
+  public synchronized void require(String part, ArrayNode found) {
+    if (!wholeFiles && !found.equals(request.get(part))) {
+      request.set(part, found);
       forget();
     }
   }

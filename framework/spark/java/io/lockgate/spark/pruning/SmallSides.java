@@ -1,4 +1,4 @@
-package io.lockgate.spark.rules;
+package io.lockgate.spark.pruning;
 
 import io.lockgate.spark.scan.LockgateScan;
 import java.lang.reflect.Constructor;
@@ -41,16 +41,16 @@ import scala.jdk.javaapi.CollectionConverters;
  * A list of a thousand indicators has neither. A small side here is local rows or a scan of a
  * snapshot, so reading it twice gives the same rows.
  */
-final class SmallSides extends Rule<LogicalPlan> {
-  static final SmallSides RULE = new SmallSides();
+public final class SmallSides extends Rule<LogicalPlan> {
+  public static final SmallSides RULE = new SmallSides();
 
   // As many values as are sent one by one.
   private static final long MOST_ROWS = 20_000;
   // Fewer files are read sooner than the small side is.
-  private static final int FEW_FILES = 8;
-  private static final Set<JoinType> PRUNES_LEFT =
+  static final int FEW_FILES = 8;
+  static final Set<JoinType> PRUNES_LEFT =
       Set.of(Inner$.MODULE$, LeftSemi$.MODULE$, RightOuter$.MODULE$);
-  private static final Set<JoinType> PRUNES_RIGHT =
+  static final Set<JoinType> PRUNES_RIGHT =
       Set.of(Inner$.MODULE$, LeftSemi$.MODULE$, LeftOuter$.MODULE$);
 
   private SmallSides() {}
@@ -133,13 +133,18 @@ final class SmallSides extends Rule<LogicalPlan> {
   private static boolean isWorthIt(DataSourceV2ScanRelation relation, Attribute key) {
     return relation.outputSet().contains(key)
         && relation.scan() instanceof LockgateScan scan
-        && Arrays.stream(scan.filterAttributes())
-            .anyMatch(each -> Arrays.equals(each.fieldNames(), new String[] {key.name()}))
+        && offers(scan, key)
         && scan.files() > FEW_FILES;
   }
 
+  /** Tells whether single values of a column leave many files of a scan out. */
+  static boolean offers(LockgateScan scan, Attribute key) {
+    return Arrays.stream(scan.filterAttributes())
+        .anyMatch(each -> Arrays.equals(each.fieldNames(), new String[] {key.name()}));
+  }
+
   /** Tells whether a plan has few rows, the same ones whenever it runs. */
-  private static boolean isSmall(LogicalPlan plan) {
+  static boolean isSmall(LogicalPlan plan) {
     return plan.deterministic() && rows(plan) <= MOST_ROWS;
   }
 

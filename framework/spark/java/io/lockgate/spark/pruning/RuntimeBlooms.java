@@ -1,4 +1,4 @@
-package io.lockgate.spark.rules;
+package io.lockgate.spark.pruning;
 
 import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;
@@ -27,7 +27,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * can.
  */
 public final class RuntimeBlooms extends Rule<LogicalPlan> {
-  static final RuntimeBlooms RULE = new RuntimeBlooms();
+  public static final RuntimeBlooms RULE = new RuntimeBlooms();
   private static final InjectRuntimeFilter$ INJECT = InjectRuntimeFilter$.MODULE$;
 
   private RuntimeBlooms() {}
