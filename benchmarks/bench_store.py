@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import beside_core, merges, scans, shuffle_joins, spark_plans, streams, tpcds, tpch, vectors
+    from store import merges, paimon_core, scans, shuffle_joins, spark_plans, streams, tpcds, tpch, vectors
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
@@ -80,7 +80,7 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
         if "tpch" in wanted:
             tpch.tpch(lake, folder, arguments.scale, repetitions)
         if "paimon-core" in wanted:
-            beside_core.beside_core(lake, folder, arguments.keys, repetitions)
+            paimon_core.paimon_core(lake, folder, arguments.keys, repetitions)
         if "tpcds" in wanted:
             made = arguments.tpcds or folder / "tpcds"
             first, last = arguments.queries

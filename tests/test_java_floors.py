@@ -14,7 +14,7 @@ FLOORS = (
     {"io", "parser"},
     {"bridge"},
     {"parts"},
-    {"avro", "batches", "keys"},
+    {"avro", "batches", "keys", "parquet"},
     {"files", "owner"},
     {"integrity", "masks", "merge"},
     {"lookup", "read"},

@@ -96,7 +96,7 @@ def measure_sizes(table: Table, rare: list[str]) -> None:
     }
     for metric, (question, goal) in opened_of.items():
         emit(BENCH, metric, _files(table, question), "files", goal)
-    # What hunters type: names of tools that few events have, and of programs that many files have.
+    # Hunters type names of tools that few events have, and of programs that many files have.
     for metric, texts in (("like_rare_pruned", TOOLS), ("like_program_pruned", ["agent2", "vault1"])):
         left = [_files(table, col("command").contains(text)) / files for text in texts]
         emit(BENCH, metric, 1 - sum(left) / len(left), "ratio")

@@ -152,7 +152,7 @@ def _in_python(case: dict[str, Any]) -> list[list[Any]]:
 @pytest.mark.parametrize("of", ENGINES)
 def test_columns_merge_as_rows_do(spark: SparkSession, of: str, kinds: list[int]) -> None:
     random = Random(f"columns {of} {kinds}")
-    merge = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance.merge  # type: ignore[union-attr]
+    merge = _merge(spark)
     for _ in range(25):
         case = _case(random, of, kinds)
         expected = _in_python(case)
@@ -174,6 +174,11 @@ def test_a_sum_that_is_too_large_is_refused_though_the_next_row_would_bring_it_b
         "inputs": [[[1, number, 0, value]] for number, value in enumerate((most, 1, -1))],
     }
     with pytest.raises(Exception, match=f"column 'n': a merged value does not fit into {bits} bits"):
-        spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance.merge(  # type: ignore[union-attr]
-            json.dumps(case), 8, 8
-        )
+        _merge(spark)(json.dumps(case), 8, 8)
+
+
+def _merge(spark: SparkSession) -> Any:
+    """Return the connector's own merge of a case in JSON."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    return jvm.io.lockgate.spark.merge.Conformance.merge

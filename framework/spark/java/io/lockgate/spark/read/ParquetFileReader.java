@@ -3,6 +3,8 @@ package io.lockgate.spark.read;
 import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.batches.VectorCopy;
 import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.parquet.ParquetFooters;
+import io.lockgate.spark.parquet.ParquetSearch;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -44,8 +44,8 @@ final class Computed extends Fold {
       }
       row.update(0, value);
       converter.convert(row, target);
-      sources[versions.place(key)] = vectors.length;
-      rows[versions.place(key)] = key;
+      sources[versions.position(key)] = vectors.length;
+      rows[versions.position(key)] = key;
     }
   }
 

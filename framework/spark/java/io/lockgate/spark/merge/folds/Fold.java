@@ -91,8 +91,8 @@ public abstract class Fold {
     public void fold(Versions versions, ColumnVector[] vectors, int[] sources, int[] rows) {
       target().putByte(0, value);
       for (int key = 0; key < versions.keys(); key++) {
-        sources[versions.place(key)] = vectors.length;
-        rows[versions.place(key)] = 0;
+        sources[versions.position(key)] = vectors.length;
+        rows[versions.position(key)] = 0;
       }
     }
   }

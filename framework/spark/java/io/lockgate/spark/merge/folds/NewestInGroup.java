@@ -15,15 +15,15 @@ final class NewestInGroup extends Fold {
   @Override
   public void fold(Versions versions, ColumnVector[] vectors, int[] sources, int[] rows) {
     for (int key = 0; key < versions.keys(); key++) {
-      int place = versions.place(key);
+      int position = versions.position(key);
       int picked = group.newest(key);
       if (picked < 0) {
         target().putNull(0);
-        sources[place] = vectors.length;
-        rows[place] = 0;
+        sources[position] = vectors.length;
+        rows[position] = 0;
       } else {
-        sources[place] = versions.page(picked);
-        rows[place] = versions.row(picked);
+        sources[position] = versions.page(picked);
+        rows[position] = versions.row(picked);
       }
     }
   }

@@ -13,9 +13,9 @@ abstract class Picks extends Fold {
   public final void fold(Versions versions, ColumnVector[] vectors, int[] sources, int[] rows) {
     for (int key = 0; key < versions.keys(); key++) {
       int picked = pick(versions, vectors, versions.first(key), versions.last(key));
-      int place = versions.place(key);
-      sources[place] = versions.page(picked);
-      rows[place] = versions.row(picked);
+      int position = versions.position(key);
+      sources[position] = versions.page(picked);
+      rows[position] = versions.row(picked);
     }
   }
 

@@ -29,18 +29,18 @@ abstract class Sums extends Fold {
   public final void fold(Versions versions, ColumnVector[] vectors, int[] sources, int[] rows) {
     int count = 0;
     for (int key = 0; key < versions.keys(); key++) {
-      int place = versions.place(key);
+      int position = versions.position(key);
       int last = versions.last(key);
       int first = next(versions, vectors, versions.first(key), last);
       int second = next(versions, vectors, first + 1, last);
       if (second > last) {
         int alone = Math.min(first, last);
-        sources[place] = versions.page(alone);
-        rows[place] = versions.row(alone);
+        sources[position] = versions.page(alone);
+        rows[position] = versions.row(alone);
       } else {
         add(versions, vectors, first, last, count);
-        sources[place] = vectors.length;
-        rows[place] = count++;
+        sources[position] = vectors.length;
+        rows[position] = count++;
       }
     }
   }

@@ -7,7 +7,7 @@ import java.util.Arrays;
  * it; a key is a number here, and has a row of the batch as its place.
  */
 public final class Versions {
-  private int[] places = new int[16];
+  private int[] positions = new int[16];
   private int[] ends = new int[16];
   private int[] pages = new int[64];
   private int[] rows = new int[64];
@@ -25,12 +25,12 @@ public final class Versions {
   }
 
   /** Ends the key whose rows were added last. */
-  public void end(int place) {
+  public void end(int position) {
     if (keys == ends.length) {
-      places = Arrays.copyOf(places, 2 * keys);
+      positions = Arrays.copyOf(positions, 2 * keys);
       ends = Arrays.copyOf(ends, 2 * keys);
     }
-    places[keys] = place;
+    positions[keys] = position;
     ends[keys++] = size;
   }
 
@@ -47,8 +47,8 @@ public final class Versions {
     return size;
   }
 
-  int place(int key) {
-    return places[key];
+  int position(int key) {
+    return positions[key];
   }
 
   /** The number of a key's oldest row. */

@@ -1,4 +1,4 @@
-package io.lockgate.spark.read;
+package io.lockgate.spark.parquet;
 
 import java.math.BigDecimal;
 import java.time.LocalDate;
@@ -36,7 +36,7 @@ import org.apache.spark.sql.sources.Or;
  * statistics leave NaN out, which Spark takes for the greatest number; nor are timestamps, nor
  * columns whose type was altered since the file was written.
  */
-final class ParquetSearch {
+public final class ParquetSearch {
   private static final int INTEGER_BITS = 32;
 
   private final MessageType file;
@@ -44,14 +44,14 @@ final class ParquetSearch {
   private final Filter[] filters;
 
   /** {@code names} are the columns whose type is that of the file, with their names there. */
-  ParquetSearch(MessageType file, Map<String, String> names, Filter[] filters) {
+  public ParquetSearch(MessageType file, Map<String, String> names, Filter[] filters) {
     this.file = file;
     this.names = names;
     this.filters = filters;
   }
 
   /** The predicate, or null where no filter can be used. */
-  FilterPredicate predicate() {
+  public FilterPredicate predicate() {
     return Arrays.stream(filters)
         .map(this::whole)
         .filter(each -> each != null)

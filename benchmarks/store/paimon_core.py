@@ -1,7 +1,7 @@
-"""Upserts into dynamic buckets and compaction with a changelog, beside Paimon's own Java core.
+"""Upserts into dynamic buckets and compaction with a changelog, compared with Paimon's own Java core.
 
-Its Spark connector is in no Maven repository for everyone; its core is. The core has a thread a core and the
-changes made in memory, and starts in each repetition from a copy of the files that Lockgate starts from.
+No public Maven repository has Paimon's connector for Spark 4, only its core. The core has a thread a core and
+the changes made in memory, and starts in each repetition from a copy of the files that Lockgate starts from.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Core:
         self._log.close()
 
 
-def beside_core(lake: Lake, folder: Path, keys: int, repetitions: int) -> None:
+def paimon_core(lake: Lake, folder: Path, keys: int, repetitions: int) -> None:
     """Print how long an upsert and a compaction take, relative to Paimon's core."""
     note(f"paimon-core: {keys:,} keys; 1 % of them changed, 0.1 % new")
     core = Core(folder / "core")

@@ -1,4 +1,4 @@
-package io.lockgate.spark.read;
+package io.lockgate.spark.parquet;
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -23,10 +23,10 @@ import org.apache.parquet.io.SeekableInputStream;
  * <p>Data files never change, so that a footer needs to be parsed once; one whose file has another
  * length or time of change is read again. They are of files in the clear, and hold no keys.
  */
-final class ParquetFooters {
+public final class ParquetFooters {
   // Of a kilobyte or less each.
   private static final int MOST_CHUNKS = 20_000;
-  private static final Map<Key, ParquetMetadata> KNOWN = new LinkedHashMap<>(16, 0.75f, true);
+  private static final Map<Key, ParquetMetadata> KEPT = new LinkedHashMap<>(16, 0.75f, true);
   private static int chunks;
 
   private ParquetFooters() {}
@@ -37,11 +37,11 @@ final class ParquetFooters {
    * The footer of a file, with those row groups whose middle is within {@code length} bytes from
    * {@code start} on.
    */
-  static ParquetMetadata read(
+  public static ParquetMetadata read(
       Configuration conf, FileStatus file, SeekableInputStream stream, long start, long length)
       throws IOException {
     Key key = new Key(file.getPath().toString(), file.getLen(), file.getModificationTime());
-    ParquetMetadata whole = known(key);
+    ParquetMetadata whole = kept(key);
     if (whole == null) {
       ParquetReadOptions options = HadoopReadOptions.builder(conf, file.getPath()).build();
       whole = ParquetFileReader.readFooter(HadoopInputFile.fromStatus(file, conf), options, stream);
@@ -59,17 +59,17 @@ final class ParquetFooters {
     return new ParquetMetadata(whole.getFileMetaData(), within);
   }
 
-  private static synchronized ParquetMetadata known(Key key) {
-    return KNOWN.get(key);
+  private static synchronized ParquetMetadata kept(Key key) {
+    return KEPT.get(key);
   }
 
   private static synchronized void keep(Key key, ParquetMetadata footer) {
     int size = size(footer);
-    if (size > MOST_CHUNKS / 10 || KNOWN.put(key, footer) != null) {
+    if (size > MOST_CHUNKS / 10 || KEPT.put(key, footer) != null) {
       return;
     }
     chunks += size;
-    for (Iterator<ParquetMetadata> oldest = KNOWN.values().iterator(); chunks > MOST_CHUNKS; ) {
+    for (Iterator<ParquetMetadata> oldest = KEPT.values().iterator(); chunks > MOST_CHUNKS; ) {
       chunks -= size(oldest.next());
       oldest.remove();
     }
