@@ -62,7 +62,7 @@ class ScanRights:
 
 
 class Grants:
-    """The grants of this process; the oldest are forgotten, and plans with them must be made again."""
+    """The grants of this process: those unused for longest are forgotten; their plans must be made again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,6 +74,7 @@ class Grants:
         with self._lock:
             token = self._tokens.setdefault(grant, secrets.token_hex(16))
             self._by_token[token] = grant
+            self._by_token.move_to_end(token)
             while len(self._by_token) > _MOST:
                 del self._tokens[self._by_token.popitem(last=False)[1]]
             return token
@@ -81,4 +82,7 @@ class Grants:
     def find(self, token: object) -> Grant | None:
         """Return the grant of a token, None if there is none."""
         with self._lock:
-            return self._by_token.get(token) if isinstance(token, str) else None
+            found = self._by_token.get(token) if isinstance(token, str) else None
+            if found is not None:
+                self._by_token.move_to_end(token)
+            return found

@@ -16,6 +16,7 @@ from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index.container import damage_named
 from lockgate.pushdown.index.postings import distinct
@@ -102,8 +103,12 @@ class _Side:
 
     def _has_values(self, name: PartName) -> bool:
         field = self.field
-        own = field is not None and (name.kind, name.field) == (VALUES, field.id)
-        return own and value_kind_of(parse_type(name.type)) is self.kind
+        if field is None or (name.kind, name.field) != (VALUES, field.id):
+            return False
+        written = parse_type(name.type)
+        # The hash of a decimal is that of its digits, which another scale changes.
+        alike = value_kind_of(written) is self.kind and written.scale == field.type.scale
+        return alike and can_widen(written, field.type)
 
     @cached_property
     def pairs(self) -> int:

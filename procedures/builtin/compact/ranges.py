@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,8 @@ class Sample:
 
     def keys(self, rows: pa.Table) -> Words:
         """Return a number for each row that grows in the order: rows of one number are not told apart."""
+        if not rows.num_rows:  # all may be deleted
+            return np.zeros(0, np.uint64)
         joint = pa.concat_tables([self._rows, rows])
         ranks = [ranks_of(joint[name]) for name in self._rows.column_names]
         if self._curve is None:
@@ -79,11 +82,17 @@ class Ranges:
     def __init__(self, sample: Sample, count: int, schema: pa.Schema) -> None:
         self._sample = sample
         self._starts = sample.starts(min(count, _MOST_RANGES))
-        self._folder = Path(tempfile.mkdtemp(prefix="lockgate-order-"))
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        self._paths = [self._folder / f"{number}.arrow" for number in range(len(self._starts) + 1)]
-        self._writers = [pa.ipc.new_stream(str(path), schema, options=options) for path in self._paths]
         self._schema = schema
+        self._folder = Path(tempfile.mkdtemp(prefix="lockgate-order-"))
+        self._paths = [self._folder / f"{number}.arrow" for number in range(len(self._starts) + 1)]
+        self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        try:
+            for path in self._paths:
+                self._writers.append(pa.ipc.new_stream(str(path), schema, options=options))
+        except BaseException:
+            self.close()
+            raise
 
     def add(self, rows: pa.Table, columns: Sequence[str]) -> None:
         """Put rows into their ranges, by the columns of the order."""
@@ -104,9 +113,10 @@ class Ranges:
         return self._paths
 
     def close(self) -> None:
-        """Remove all files."""
+        """Remove all files, also those that a full disk has left unfinished."""
         for writer in self._writers:
-            writer.close()
+            with suppress(OSError):
+                writer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ from lockgate.framework.index.database.pruner import ByIndex
 from lockgate.framework.index.database.segments import entries_of
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.ddl.schema_changes import ChangeType
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.types import decimal
 from lockgate.procedures.arguments import with_options
 from lockgate.pushdown import Predicate, col
 
@@ -124,6 +127,18 @@ def test_only_values_that_hash_alike_are_compared(
     own = make(catalog, "own", [[1], [2]], kinds[0])
     other = make(catalog, "other", [[1]], kinds[1])
     assert joined(own, other) == [True, not compared]
+
+
+def test_decimals_of_an_older_scale_are_not_compared(catalog: Catalog) -> None:
+    """1.00 and 1.0000 are equal, and their digits are not."""
+    narrow, wide = pa.decimal128(10, 2), pa.decimal128(12, 4)
+    make(catalog, "own", [[Decimal("1.00")], [Decimal("2.00")]], narrow)
+    own = catalog.alter_table("db.own", [ChangeType(("k",), decimal(12, 4))])
+    own.append(pa.table({"k": pa.array([Decimal("3.0000")], wide)}))
+    other = make(catalog, "other", [[Decimal("1.0000")]], wide)
+    assert joined(own, other) == [True, True, False]
+    # A file that nobody can compare may hold a partner of each row.
+    assert joined(other, own) == [True]
 
 
 def test_too_many_keys_are_not_compared(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

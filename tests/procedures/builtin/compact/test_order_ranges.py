@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,6 +115,15 @@ def test_many_equal_values_are_one_range(catalog: Catalog, run: Run, spilled: li
     assert max(spilled) >= 1000
 
 
+class Unwritable(io.BytesIO):
+    """A disk that takes a header and nothing more."""
+
+    def write(self, data: Any) -> int:
+        if self.tell():
+            raise OSError(28, "No space left on device")
+        return super().write(data)
+
+
 def test_an_error_leaves_no_file(catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(catalog)
     before = table.latest_snapshot()
@@ -121,12 +131,40 @@ def test_an_error_leaves_no_file(catalog: Catalog, run: Run, monkeypatch: pytest
 
     def full(self: Any, rows: pa.Table, columns: Any) -> None:
         add(self, rows, columns)
+        # The end of a file does not fit either.
+        self._writers[0].close()
+        self._writers[0] = pa.ipc.new_stream(Unwritable(), self._schema)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ranges_module.Ranges, "add", full)
     with pytest.raises(Exception, match="No space left"):
         run("compact", table="db.t", order_strategy="order", order_by="b")
     assert table.latest_snapshot() == before
+
+
+def test_files_that_cannot_be_begun_are_removed(
+    catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(catalog)
+    begin, begun = pa.ipc.new_stream, []
+
+    def full(path: str, schema: pa.Schema, **options: Any) -> Any:
+        if len(begun) == 3:
+            raise OSError(28, "No space left on device")
+        begun.append(path)
+        return begin(path, schema, **options)
+
+    monkeypatch.setattr(pa.ipc, "new_stream", full)
+    with pytest.raises(Exception, match="No space left"):
+        run("compact", table="db.t", order_strategy="order", order_by="b")
+
+
+def test_rows_that_are_all_deleted_have_no_order() -> None:
+    nothing = SCHEMA.empty_table()
+    for curve in (None, zorder, hilbert):
+        sample = Sample(nothing.select(["a", "b"]), curve)
+        assert len(sample.starts(4)) == 0
+        assert len(sample.keys(nothing.select(["a", "b"]))) == 0
 
 
 def test_encrypted_values_wait_in_no_file(run: Run, tmp_path: Path, spilled: list[int]) -> None:

@@ -25,8 +25,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * planned.
  *
  * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is
- * read, not when a plan is only shown; a stream plans nothing that it does not run, so there it is
- * asked for while Spark plans the rest.
+ * read, not when a plan is only shown. A stream runs everything that it plans: it asks for a single
+ * row early, while Spark plans the rest.
  */
 public final class SystemTable implements SupportsRead {
   private final ObjectNode request;
