@@ -88,15 +88,20 @@ def _remember(memory: OrderedDict[str, Any], scan_id: str, value: object) -> Non
 
 @dataclass(frozen=True)
 class PushDownExplanation:
-    """Explanation of what each scan of a query took over and left out; prints as text, one block a scan."""
+    """Explanation of what each scan of a query took over and left out; prints as text, one block a scan.
+
+    `governed` counts relations of which policies hide rows or values: their scans would tell of them.
+    """
 
     sql: str
     scans: tuple[ScanReport, ...]
+    governed: int = 0
 
     def __str__(self) -> str:
-        if not self.scans:
-            return "No scan of a Lockgate table."
-        return "\n\n".join(report.render() for report in self.scans)
+        blocks = [report.render() for report in self.scans]
+        if self.governed:
+            blocks.append(f"Policies hide rows or values, and so the scans, of {self.governed} relation(s).")
+        return "\n\n".join(blocks) or "No scan of a Lockgate table."
 
     def __iter__(self) -> Iterator[ScanReport]:
         return iter(self.scans)
@@ -109,12 +114,17 @@ class PushDownExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, fit for JSON."""
-        return {"sql": self.sql, "scans": [report.to_dict() for report in self.scans]}
+        return {
+            "sql": self.sql,
+            "scans": [report.to_dict() for report in self.scans],
+            "governed": self.governed,
+        }
 
 
 def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> PushDownExplanation:
     """Plan the query `sql` without running it and report each scan of a Lockgate table in it.
 
+    Scans of tables of which policies hide something are counted only.
     Raises InputError for a statement that would take effect while it is analysed, such as CALL.
     """
     explainer = java_class(spark, "io.lockgate.spark.sql.Explainer")
@@ -123,11 +133,10 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
     statement = inspect_sql(sql, spark=spark)
     if statement.kind == "CALL":
         raise InputError("a CALL cannot be explained: Spark runs it during analysis")
-    scans = json.loads(explainer.scans(spark._jsparkSession, sql))
-    found = ((reports.report(scan["id"]), scan["kept"]) for scan in scans)
-    return PushDownExplanation(
-        sql, tuple(_with_kept(report, kept) for report, kept in found if report is not None)
-    )
+    planned = json.loads(explainer.scans(spark._jsparkSession, sql))
+    found = ((reports.report(scan["id"]), scan["kept"]) for scan in planned["scans"])
+    shown = tuple(_with_kept(report, kept) for report, kept in found if report is not None)
+    return PushDownExplanation(sql, shown, planned["governed"])
 
 
 def _with_kept(report: ScanReport, kept: Sequence[str]) -> ScanReport:

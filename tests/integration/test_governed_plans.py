@@ -10,6 +10,9 @@ from governed_world import World
 from ranger_world import allow, deny, mask, row_filter
 from spark_version import SPARK
 
+from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
+from lockgate.framework.spark.session import dispatcher
+
 if TYPE_CHECKING:
     from lockgate import Lake
 
@@ -62,6 +65,28 @@ def test_explain_shows_no_condition_of_a_policy(world: World, people: str) -> No
         text = str(world.sql(f"EXPLAIN {mode} SELECT id, ssn FROM {people} WHERE id > 0"))
         assert "rights of ann" in text or "Found 0 WholeStageCodegen" in text
         assert [each for each in SECRETS if each in text] == []
+
+
+def test_explain_pushdown_shows_no_scan_below_a_policy(world: World, lake: Lake, people: str) -> None:
+    """A scan has the conditions of its row filter, and its figures count hidden rows."""
+
+    def explained(query: str, user: str = "ann") -> PushDownExplanation:
+        return explain_pushdown(world.session(user), dispatcher().reports, query.format(t=people))
+
+    for query in (
+        "SELECT id, ssn FROM {t} WHERE id > 0",
+        "SELECT count(*) FROM {t}",
+        "SELECT id FROM range(5) WHERE id IN (SELECT id FROM {t})",
+    ):
+        found = explained(query)
+        assert (len(found), found.governed) == (0, 1)
+        assert str(found) == "Policies hide rows or values, and so the scans, of 1 relation(s)."
+        assert found.to_dict()["governed"] == 1
+        assert len(explained(query, "root")) == 1
+    world.put(allow(f"{people}.*", users=["ann"]), mask(f"{people}.ssn", "MASK_NULL", users=["ann"]))
+    found = explained("SELECT a.id FROM {t} a JOIN {t} b ON a.id = b.id AND b.ssn IS NULL WHERE a.id > 0")
+    assert (len(found), found.governed) == (1, 1)
+    assert "ssn" not in str(found)
 
 
 def test_what_hides_nothing_that_is_used_costs_nothing(world: World, people: str) -> None:

@@ -11,6 +11,10 @@ from governed_world import ROWS, SEEN, World, limit, make_people
 from pyspark.errors import AnalysisException, StreamingQueryException
 from ranger_world import allow, row_filter
 
+from lockgate.framework.plugins import current_principal
+from lockgate.lookup import lookup_join
+from lockgate.lookup.join.pin_table import PinTable
+
 if TYPE_CHECKING:
     from lockgate import Lake
 
@@ -83,6 +87,63 @@ def test_a_stream_shows_permitted_rows_and_masked_values(
         with pytest.raises(Exception, match=r"column .*streamed\.salary"):
             streamed(frame, seen, tmp_path / used[7:9].strip("*"))
     assert sorted(row[0] for row in everything(world, mine, tmp_path)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_lookup_of_a_stream_asks_early_as_its_user(
+    world: World,
+    people: str,
+    options: dict[str, str],
+    lookups_end: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each snapshot is asked for on a thread of its own, while the streams of two users run."""
+    world.authorizer.governs_others = False  # who may read files is not the question
+    only_x = row_filter(people, "dept = 'x'", users=["ann"])
+    world.put(*(allow(f"{people}.*", users=[user]) for user in ("ann", "bob")), only_x)
+    asked: list[tuple[Any, ...]] = []
+    rows = PinTable.rows
+
+    def noted(self: PinTable, context: Any, *others: Any) -> Any:
+        local = context.spark.sparkContext.getLocalProperty
+        running = local("spark.sql.execution.id") is not None
+        user = context.spark.conf.get("spark.lockgate.user")
+        properties = others[-1]
+        assert local("sql.streaming.queryId") == properties["query_id"]
+        asked.append(
+            (current_principal().user, user, properties["query_id"], properties["batch_id"], running)
+        )
+        return rows(self, context, *others)
+
+    monkeypatch.setattr(PinTable, "rows", noted)
+    source, found = str(tmp_path / "rows"), {"ann": [], "bob": []}
+    world.session("root").range(1, 5).write.parquet(source)
+
+    def started(user: str) -> Any:
+        stream = world.session(user).readStream.schema("id BIGINT").parquet(source)
+        said = {**options, "lookup.strategy": "lookup"}
+        joined = lookup_join(stream, people, on="id", select=["name"], options=said)
+        seen = found[user]
+        return joined.writeStream.foreachBatch(
+            lambda batch, _: seen.extend((row["id"], row["name"]) for row in batch.collect())
+        ).start()
+
+    queries = {user: started(user) for user in found}
+    try:
+        for query in queries.values():
+            query.processAllAvailable()
+        world.session("root").range(5, 6).write.mode("append").parquet(source)
+        for query in queries.values():
+            query.processAllAvailable()
+    finally:
+        for query in queries.values():
+            query.stop()
+    everybody = [(1, "ann"), (2, "bob"), (3, "cal"), (4, "dan"), (5, None)]
+    shown = [(key, name if name in ("ann", "cal") else None) for key, name in everybody]
+    assert {user: sorted(seen) for user, seen in found.items()} == {"ann": shown, "bob": everybody}
+    assert sorted(asked) == sorted(
+        (user, user, query.id, batch, False) for user, query in queries.items() for batch in ("0", "1")
+    )
 
 
 def everything(world: World, mine: str, tmp_path: Path) -> list[Any]:

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from governed_world import World
+from ranger_world import allow, deny, mask, row_filter
+
+from lockgate.framework.spark.explain import explain_pushdown
+from lockgate.framework.spark.session import dispatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,3 +114,29 @@ def test_three_tables(spark: SparkSession, left: str, right: str, table: Named) 
         f"SELECT l.id FROM {left} l JOIN {right} r ON l.k = r.k JOIN {third} t ON l.k = t.k ORDER BY 1"
     )
     assert [row.id for row in frame.collect()] == [n * ROWS + 7 for n in range(5, 10)]
+
+
+def test_hidden_rows_and_values_leave_no_file_out(world: World, left: str, right: str) -> None:
+    """The files that are read of one side would tell which values the other has."""
+    session, query = world.session("ann"), f"SELECT l.id FROM {left} l JOIN {right} r ON l.k = r.k"
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    world.authorizer.governs_others = False  # nor are settings the question
+    every = [allow(f"{name}.*", users=["ann"]) for name in (left, right)]
+    for hidden, whole in (
+        (row_filter(right, "file < 2", users=["ann"]), {"left"}),
+        (mask(f"{right}.k", "CUSTOM", value="upper({col})", users=["ann"]), {"left"}),
+        (mask(f"{right}.file", "MASK_NULL", users=["ann"]), set()),
+    ):
+        world.put(*every, hidden)
+        read = files(session.sql(query))
+        assert {side for side, count in read.items() if count == FILES} == whole
+        assert whole in (set(), read.keys())
+    world.put(*every, deny(f"{right}.k", users=["ann"]))
+    with pytest.raises(Exception, match=r"right_side \(columns k\) is denied"):
+        session.sql(query).collect()
+    # Of a join that a row filter makes, its reader knows neither the table nor the files.
+    world.put(every[0], row_filter(left, f"k IN (SELECT k FROM {right})", users=["ann"]))
+    alone = f"SELECT id FROM {left}"
+    assert session.sql(alone).count() == 7
+    explained = explain_pushdown(session, dispatcher().reports, alone)
+    assert (len(explained), explained.governed) == (0, 1)

@@ -181,16 +181,19 @@ def _plan(context: Context, table: Table, needed: AbstractSet[str], request: Pla
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
     required = _required(table, request)
+    decided, between = _granted(context, table, needed, request), selected.between
+    if decided is not None and between is not None:  # policies hide something of the table
+        between = dataclasses.replace(between, whole=True)
     source = context.source(
         table,
         ReadRequest(
             predicate=all_of(*required, *(late if drops else ())),
             snapshot_id=None if selected.between else selected.snapshot_id,
-            between=selected.between,
+            between=between,
             strict=request["strict"],
             own_schema=False,
             read_optimized=view_of(request["name"]) == "ro",
-            decided=_granted(context, table, needed, request),
+            decided=decided,
         ),
     )
     source.apply_filters([from_json(item) for item in request["filters"]])

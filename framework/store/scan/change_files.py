@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.errors import SnapshotNotFoundError
+from lockgate.errors import SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.options.changelog_options import FULL_COMPACTION, LOOKUP, NO_CHANGELOG
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.scan.visible_files import stored_entries, top_level, visible_entries
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
+from lockgate.framework.types import DataType, Kind
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -127,8 +128,11 @@ def _states(table: TableHandle, snapshot: Snapshot) -> ChangeFiles:
     )
 
 
-def differing_entries(table: TableHandle, first: int, last: int, *, of_first: bool) -> list[ManifestEntry]:
-    """Return the files of a state (0: the empty table) that another does not have, or not alike.
+def differing_entries(
+    table: TableHandle, first: int, last: int, *, of_first: bool, whole: bool = False
+) -> list[ManifestEntry]:
+    """Return the files of a state (0: the empty table) that another does not have, or not alike; all if
+    `whole`.
 
     In tables with a primary key these are all files of the buckets where states differ. Raises
     SnapshotNotFoundError for a state that no snapshot, tag or branch holds.
@@ -136,12 +140,31 @@ def differing_entries(table: TableHandle, first: int, last: int, *, of_first: bo
     before, after = (
         visible_entries(table, held_snapshot(table, number)) if number else [] for number in (first, last)
     )
+    chosen = before if of_first else after
+    if whole:
+        return chosen
     gone, came = _differing(table, before, after), _differing(table, after, before)
     if not table.schema.has_primary_key:
         return gone if of_first else came
     touched = {(each.partition, each.bucket) for each in (*gone, *came)}
-    chosen = before if of_first else after
     return [each for each in chosen if (each.partition, each.bucket) in touched]
+
+
+def no_list_of_files(table: TableHandle) -> UnsupportedError:
+    """Return the error where the difference of two states of a table is asked for as files."""
+    maps = [field.name for field in table.schema.fields if _has_map(field.type)]
+    if maps:
+        why = (
+            f"column {maps[0]} has a MAP, whose values Spark cannot compare: read it by Table.read in Python"
+        )
+    else:
+        why = "it is no list of files: read it by Table.read, or in Spark by read options of the query"
+    return UnsupportedError(f"the difference of two states of table {table.identifier}: {why}")
+
+
+def _has_map(found: DataType) -> bool:
+    parts = [*(each.type for each in found.fields), *([] if found.element is None else [found.element])]
+    return found.kind is Kind.MAP or any(map(_has_map, parts))
 
 
 def _differing(

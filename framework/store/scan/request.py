@@ -119,7 +119,10 @@ class ReadRequest:
         decision = self.decided or grant(table, Action.SELECT, read, self.principal)
         if self.strict:
             require_unrestricted(table, decision, "a strict read")
-        return ResolvedRead(self, snapshot, schema, predicate, decision)
+        exact = self
+        if self.between is not None and decision.is_restricted:
+            exact = replace(self, between=replace(self.between, whole=True))
+        return ResolvedRead(exact, snapshot, schema, predicate, decision)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,13 @@ from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.metadata.tag_files import load_tag, load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
-from lockgate.framework.store.scan.change_files import Teller, change_files, differing_entries, teller_of
+from lockgate.framework.store.scan.change_files import (
+    Teller,
+    change_files,
+    differing_entries,
+    no_list_of_files,
+    teller_of,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -110,7 +116,8 @@ class Between:
 
     `of_changelogs`: their changelogs are read in place of the rows that they added. `states` compares the
     states after snapshots `after` and `upto` instead: `diff` are the rows of the second that the first does
-    not have, `before` and `after` the rows of either in files that differ.
+    not have, `before` and `after` the rows of either in files that differ, or `whole` in all files: which
+    ones differ tells of hidden rows.
     """
 
     after: int
@@ -118,6 +125,7 @@ class Between:
     leave_out_overwrites: bool = False
     of_changelogs: bool = False
     states: str = ""
+    whole: bool = False
 
     @property
     def end(self) -> int:
@@ -365,14 +373,10 @@ def files_between(table: TableHandle, between: Between) -> FileTable:
             f"a range starts before it ends: after {between.after}, up to {between.upto} is empty"
         )
     if between.states == "diff":
-        raise UnsupportedError(
-            f"the difference of two states of table {table.identifier} is no list of files: read it by "
-            "Table.read, or in Spark by read options of the query"
-        )
+        raise no_list_of_files(table)
     if between.states:
-        return FileTable(
-            differing_entries(table, between.after, between.upto, of_first=between.states == "before")
-        )
+        wanted = {"of_first": between.states == "before", "whole": between.whole}
+        return FileTable(differing_entries(table, between.after, between.upto, **wanted))
     entries: list[ManifestEntry] = []
     for number in range(between.after + 1, between.upto + 1):
         snapshot = table.snapshot(number)

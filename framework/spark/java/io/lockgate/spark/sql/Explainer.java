@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.governance.Barrier;
 import io.lockgate.spark.results.KeptResults;
 import io.lockgate.spark.rules.KeptFilters;
 import io.lockgate.spark.scan.LockgateScan;
@@ -19,7 +20,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.BoxedUnit;
 
 /** Plans a query without running it. */
 public final class Explainer {
@@ -27,8 +27,8 @@ public final class Explainer {
 
   /**
    * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as
-   * a JSON array of {"id", "kept": filters that Spark has not offered}. The session asks, whichever
-   * one this thread used last.
+   * JSON: {"scans": [{"id", "kept": filters that Spark has not offered}], "governed": the number of
+   * relations whose scans policies hide}. The session asks, whichever one this thread used last.
    */
   public static String scans(SparkSession spark, String sql) throws ParseException {
     return Askers.within(spark, () -> planned(spark, sql));
@@ -46,23 +46,40 @@ public final class Explainer {
     Set<String> ids = new LinkedHashSet<>();
     Map<String, List<String>> kept = new HashMap<>();
     kept(optimized, kept);
-    optimized.foreachWithSubqueries(
-        node -> {
-          if (node instanceof DataSourceV2ScanRelation relation
-              && relation.scan() instanceof Reported scan) {
-            if (scan instanceof LockgateScan files) {
-              files.plan();
-            }
-            ids.add(scan.scanId());
-          }
-          return BoxedUnit.UNIT;
-        });
+    int governed = visit(optimized, ids);
     ArrayNode scans = Bridge.JSON.createArrayNode();
     for (String id : ids) {
       ObjectNode scan = scans.addObject().put("id", id);
       scan.set("kept", Bridge.JSON.valueToTree(kept.getOrDefault(id, List.of())));
     }
-    return scans.toString();
+    ObjectNode found = Bridge.object().put("governed", governed);
+    found.set("scans", scans);
+    return found.toString();
+  }
+
+  /**
+   * Notes the scans of a plan, and returns how many tables policies hide something of. Their scans
+   * have the policies' conditions, and count hidden rows.
+   */
+  private static int visit(LogicalPlan plan, Set<String> ids) {
+    if (plan instanceof Barrier) {
+      return 1;
+    }
+    if (plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof Reported scan) {
+      if (scan instanceof LockgateScan files) {
+        files.plan();
+      }
+      ids.add(scan.scanId());
+    }
+    int governed = 0;
+    for (LogicalPlan query : CollectionConverters.asJava(plan.subqueries())) {
+      governed += visit(query, ids);
+    }
+    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
+      governed += visit(child, ids);
+    }
+    return governed;
   }
 
   private static void kept(LogicalPlan plan, Map<String, List<String>> found) {
