@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate import Lake
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "merge"
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -29,6 +33,24 @@ def test_engines_merge_as_in_python(spark: SparkSession, name: str) -> None:
         }
         merged = json.loads(conformance.merge(json.dumps(case), 1 + seed % 3, 1 + seed % 5))
         assert [row[3:] for row in merged] == expected(plan, inputs), seed
+
+
+def test_damaged_sketches_are_named(spark: SparkSession) -> None:
+    case = json.loads((FIXTURES / "engine_sketches.json").read_text())
+    names = [column["name"] for column in case["columns"]]
+    conformance = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
+    for name, what in (("t", "a theta sketch"), ("h", "an HLL sketch")):
+        at = names.index(name)
+        run = next(run for run in case["inputs"] if run[0][at])
+        row = [None if column in "th" else value for column, value in zip(names, run[0], strict=True)]
+        row[at] = run[0][at]
+        whole = base64.b64decode(row[at])
+        for length in (0, 1, 7, 8, 12, 15, len(whole) - 8):
+            damaged = list(row)
+            damaged[at], damaged[1] = base64.b64encode(whole[:length]).decode(), row[1] + 1
+            given = json.dumps(case | {"inputs": [[row], [damaged]]})
+            with pytest.raises(Exception, match=f"column '{name}': a value of {length} bytes is not {what}"):
+                conformance.merge(given, 1, 1)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -100,12 +100,11 @@ def commit_messages(
     """
     messages = indexed(table, messages)
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
-    request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
+    request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked, index)
     request = dataclasses.replace(
         request,
         replaces=replaces,
         merges_manifests=merges_manifests,
-        index=index,
         index_files=index_files,
         collected=collected(table, messages),
     )
@@ -132,16 +131,14 @@ class _Attempts:
     table: TableHandle
     request: CommitRequest
     own_index: Sequence[IndexFileChanges] = ()
-    _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
     _index: IndexChanges | None = None
 
     def __post_init__(self) -> None:
         self._files = CommitFiles(self.table, [*self.own_index, self.request.index_files])
         self._earlier = EarlierTries(self.table, self.request)
-        basis = self.request.basis or self.request.placed
-        if basis is not None:
-            self._basis = BasisCheck(self.table, basis)
+        bases = (self.request.basis, self.request.placed)
+        self._bases = [BasisCheck(self.table, basis) for basis in bases if basis is not None]
 
     def run(self) -> Snapshot:
         options = self.table.options
@@ -314,14 +311,15 @@ class _Attempts:
     def _check_basis(self, head: Snapshot | None, schema: TableSchema) -> None:
         """Refuse changes if others have changed what they were computed from."""
         request = self.request
-        if head is None or self._basis is None or request.kind is CommitKind.COMPACT:
+        if head is None or request.kind is CommitKind.COMPACT:
             return
-        if schema.table_options.get_option(table_options.ISOLATION) == "serializable":
-            self._basis.check(head, lambda entry: True, marks_concern=True)
-        elif request.overwrite is not None:
-            self._basis.check(head, self._is_overwritten, marks_concern=True)
-        elif self.table.schema.has_primary_key:
-            self._basis.check(head, self._holds_same_keys)
+        for basis in self._bases:
+            if schema.table_options.get_option(table_options.ISOLATION) == "serializable":
+                basis.check(head, lambda entry: True, marks_concern=True)
+            elif request.overwrite is not None:
+                basis.check(head, self._is_overwritten, marks_concern=True)
+            elif self.table.schema.has_primary_key:
+                basis.check(head, self._holds_same_keys)
 
     def _holds_same_keys(self, entry: ManifestEntry) -> bool:
         """Say whether a file may hold keys that are written."""

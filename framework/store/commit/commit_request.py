@@ -90,10 +90,12 @@ def request_of(
     basis: Basis | None,
     overwrite: Overwrite | None,
     marked: Sequence[MarkedRows] = (),
+    index: GivenIndex | None = None,
 ) -> CommitRequest:
     """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.
 
-    Raises UnsafePathError for files that the table cannot have.
+    Raises UnsafePathError for files that the table cannot have, UnsupportedError for those of keys that move
+    between partitions and were not looked up.
     """
     try:
         commit_kind = CommitKind(kind)
@@ -111,8 +113,8 @@ def request_of(
     for entry in (*changes, *changelog):  # an executor may have said anything
         table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
-    placed = _placed(table, messages, commit_kind)
-    placed = None if overwrite is not None else placed  # nothing that was looked up is left then
+    # A given index takes one state of the table only, so that its maker knows where all keys lie.
+    placed = None if index is not None else _placed(table, messages, commit_kind, overwrite)
     if commit_kind is CommitKind.APPEND and (deletes or marked):
         # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
         commit_kind = CommitKind.OVERWRITE
@@ -123,6 +125,7 @@ def request_of(
         changes=tuple(changes),
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
         basis=basis,
+        index=index,
         marked=tuple(marked),
         hashes=_hashes(messages),
         changelog=tuple(changelog),
@@ -130,12 +133,26 @@ def request_of(
     )
 
 
-def _placed(table: TableHandle, messages: Sequence[CommitMessage], kind: CommitKind) -> Basis | None:
-    """Return the state by which keys that move between partitions were placed; InputError for two."""
-    if not table.schema.moves_keys or kind is CommitKind.COMPACT:
+def _placed(
+    table: TableHandle, messages: Sequence[CommitMessage], kind: CommitKind, overwrite: Overwrite | None
+) -> Basis | None:
+    """Return the state by which keys that move between partitions were placed, None if it does not matter.
+
+    InputError for two of them, and for a write that was meant for another kind of commit.
+    """
+    if not table.schema.moves_keys:
         return None
-    adds = [message for message in messages if message.added]
-    found = {message.placed for message in adds}
+    found = {message.placed for message in messages if message.added}
+    if kind is CommitKind.COMPACT:
+        if found - {None}:
+            raise InputError(f"rows that are written into {table.identifier} are not committed as COMPACT")
+        return None
+    everything = isinstance(overwrite, Mapping) and not overwrite
+    if found and overwrite is not None and not everything:
+        raise UnsupportedError(
+            f"partitions of {table.identifier} cannot be overwritten, because its keys move between them: "
+            "overwrite the whole table, or delete rows and append others"
+        )
     if None in found:
         raise UnsupportedError(
             f"files cannot be added to {table.identifier}: its keys move between partitions, and the writer "
@@ -146,7 +163,16 @@ def _placed(table: TableHandle, messages: Sequence[CommitMessage], kind: CommitK
             f"{table.identifier} takes the rows of one write a commit: its keys move between partitions, and "
             "two writes do not know of each other's"
         )
-    return next((Basis(each.snapshot_id, each.commit_id) for each in found if each is not None), None)
+    placed = next(iter(found), None)
+    if placed is None:
+        return None
+    if placed.afresh != everything:
+        given, other = ("", "out") if everything else ("out", "")
+        raise InputError(
+            f"the rows for {table.identifier} were written with{other} overwrite={{}} and are committed "
+            f"with{given} it: its keys move between partitions, so give it to both or to neither"
+        )
+    return None if everything else Basis(placed.snapshot_id, placed.commit_id)
 
 
 def _hashes(messages: Sequence[CommitMessage]) -> dict[tuple[Partition, int], bytes]:

@@ -68,7 +68,7 @@ def read_difference(table: TableHandle, request: ReadRequest) -> pa.Table:
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the rows that others do not have, each as often as it is there more."""
+    """Return the rows that others do not have, each as many times as it occurs more often here."""
     columns = [
         _comparable(pa.chunked_array([*rows[name].chunks, *others[name].cast(rows[name].type).chunks]))
         if rows.num_rows + others.num_rows

@@ -135,13 +135,14 @@ def plan_scan(
     push_down: FilterPushDown | None = None,
     late: Predicate | None = None,
     merge_apart: bool = False,
+    all_files: bool = False,
 ) -> ScanPlan:
     """Plan what a request reads, by default all of the newest snapshot; raises as `ReadRequest.resolve`.
 
     The rows of the plan are neither sorted nor cut. `push_down` is what was answered to an engine about its
     filters, for the report; by default it is made from the request's predicate. `late` leaves files out as
     the predicate does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in
-    `pack_sections`.
+    `pack_sections`. `all_files`: options of the table leave none out, see `selected_files`.
     """
     started = time.monotonic()
     resolved = (request or ReadRequest()).resolve(table)
@@ -166,7 +167,7 @@ def plan_scan(
     pruners = pruners_of(question, limit, order)
     funnel = Funnel(KeptFiles.count)
     with paused_collector():
-        files = files_of(table, snapshot, request.between, schema)
+        files = files_of(table, snapshot, request.between, schema, all_files=all_files)
         if request.read_optimized:
             files = merged_files(files, schema)
         check_files(files)
@@ -215,13 +216,20 @@ def files_of(
     snapshot: Snapshot | None,
     between: Between | None = None,
     schema: TableSchema | None = None,
+    *,
+    all_files: bool = False,
 ) -> FileTable:
-    """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added."""
+    """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added.
+
+    `all_files`: also those that options of the table leave out.
+    """
     if between is not None:
         check_one_line(table.schema)
-        return selected_files(table.schema, files_between(table, between))
-    files = FileTable(()) if snapshot is None else visible_files(table, snapshot, schema or table.schema)
-    return selected_files(table.schema, with_partitions_of_branch(table, files, snapshot))
+        files = files_between(table, between)
+    else:
+        own = FileTable(()) if snapshot is None else visible_files(table, snapshot, schema or table.schema)
+        files = with_partitions_of_branch(table, own, snapshot)
+    return files if all_files else selected_files(table.schema, files)
 
 
 def check_files(files: FileTable) -> None:

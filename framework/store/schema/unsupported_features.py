@@ -10,7 +10,12 @@ from collections.abc import Collection, Iterator
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.options.changelog_options import INPUT
-from lockgate.framework.options.table_options import BUCKET_FUNCTION, MANIFEST_FORMAT, MERGE_ENGINE
+from lockgate.framework.options.table_options import (
+    BUCKET_FUNCTION,
+    IGNORE_DELETES,
+    MANIFEST_FORMAT,
+    MERGE_ENGINE,
+)
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.written_formats import check_formats
@@ -111,8 +116,11 @@ def check_moving_keys(schema: TableSchema) -> None:
     """Raise UnsupportedFormatError for what does not go with keys that move from partition to partition."""
     options = schema.table_options
     deduplicates = options.get_option(MERGE_ENGINE) == MERGE_ENGINE.default
+    ignoring = any(options.get_option(option) for option in IGNORE_DELETES)
     reasons = {
         "a fixed number of buckets": schema.bucket_count != -1,
+        # A key leaves its partition by a deletion, which readers would then pass over.
+        "option 'ignore-delete'": ignoring and deduplicates,
         "option 'sequence.field'": bool(schema.sequence_fields) and deduplicates,
         "option 'deletion-vectors.enabled'": schema.has_vectors,
         "option 'changelog-producer' = 'input'": schema.changelog_producer == INPUT,

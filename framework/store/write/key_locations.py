@@ -92,7 +92,8 @@ class KeyLocations:
         """Return what is written for some rows, and note where their keys lie then.
 
         With merge engine `deduplicate` each key must occur once. A row of a key in another partition replaces
-        the row there, which a deletion takes away; of other engines it goes to that partition.
+        the row there, which a deletion takes away. With other engines the new row goes to the old row's
+        partition.
         """
         count = self._keys.num_rows
         names = list(self._schema.primary_keys)
@@ -232,7 +233,7 @@ def _shown(table: TableHandle, snapshot: Snapshot) -> Found:
     wanted = ReadRequest(
         columns=table.schema.primary_keys, snapshot_id=snapshot.id, own_schema=False, decided=ALLOWED
     )
-    plan = plan_scan(table, wanted)
+    plan = plan_scan(table, wanted, all_files=True)
     reader = SplitReader(table, plan)
     for split in plan.splits:
         for part in reader.split_tables(split):

@@ -13,6 +13,7 @@ from lockgate.framework.store.scan.read import read_table
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_unselected
 from lockgate.framework.types import DataType, Kind
 from lockgate.pushdown import AlwaysTrue, Comparison, Op, Predicate, all_of
 
@@ -23,7 +24,12 @@ _NOT_EXACT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.CHAR, Kind.BOOLEAN})
 
 
 def read_rows(table: TableHandle, predicate: Predicate) -> pa.Table:
-    """Return the newest rows that match; KeyMissingError for a column whose key is not held."""
+    """Return the newest rows that match.
+
+    Raises KeyMissingError for a column whose key is not held, UnsupportedError if options of the table select
+    what is read.
+    """
+    check_unselected(table.schema)
     return read_table(table, plan_scan(table, ReadRequest(predicate=predicate, strict=True)))
 
 

@@ -17,6 +17,7 @@ from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
+from lockgate.framework.store.schema.unsupported_features import check_unselected
 from lockgate.framework.store.vectors.bitmap import DeletedRows
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.pushdown import Predicate, columns_of, normalize, to_arrow_expression
@@ -34,8 +35,10 @@ def find_rows(
 ) -> tuple[list[MarkedRows], list[CommitMessage]]:
     """Return the rows of a snapshot that `predicate` is true of, and files of which no other row is left.
 
-    Files are read strictly, so that a mask is never taken for a value. Raises what `plan_scan` raises.
+    Files are read strictly, so that a mask is never taken for a value. Raises what `plan_scan` raises,
+    and UnsupportedError if options of the table select what is read.
     """
+    check_unselected(table.schema)
     predicate = normalize(predicate)
     request = ReadRequest(predicate=predicate, snapshot_id=snapshot.id, strict=True, own_schema=False)
     plan = plan_scan(table, request)

@@ -271,7 +271,8 @@ class _KeyWriter(_Writer):
         super().__init__(table)
         self._records = records
         self._locations = KeyLocations(table, afresh=afresh) if table.schema.moves_keys else None
-        self._placed = None if self._locations is None else PlacedAt.after(self._locations.snapshot)
+        if self._locations is not None:
+            self._placed = PlacedAt.after(self._locations.snapshot, afresh=afresh)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"

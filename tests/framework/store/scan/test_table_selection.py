@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from lockgate.errors import LockgateError, OptionError, TableNotFoundError, Unsu
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import RenameColumn, SetOption
 from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.pushdown import Aggregate, Function
+from lockgate.pushdown import Aggregate, Function, col
 
 MakeTable = Callable[..., Table]
 
@@ -216,3 +217,22 @@ def test_files_written_from_a_time_on(catalog: Catalog, make_table: MakeTable) -
         later = {"scan.file-creation-time-millis": str(snapshot.time_millis + 1), **mode}
         assert ids(with_options(catalog, table, later)) == [2]
     assert ids(with_options(catalog, table, {"scan.file-creation-time-millis": "0"})) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("layout", "chosen"),
+    [
+        ({"primary_keys": ("id",)}, col("v") == "a"),
+        ({"primary_keys": ("id",), "sequence.field": "v"}, pa.table({"id": [1]})),
+        ({"deletion-vectors.enabled": "true", "bucket": "-1"}, col("v") == "a"),
+    ],
+)
+@pytest.mark.parametrize("option", ["scan.bucket", "scan.file-creation-time-millis", "scan.snapshot-id"])
+def test_rows_to_delete_are_not_looked_for_in_what_options_select(
+    catalog: Catalog, make_table: MakeTable, layout: dict[str, Any], chosen: Any, option: str
+) -> None:
+    table = make_table(**{"bucket": "2", **layout})
+    table.append(pa.table({"id": [1, 2, 3], "v": ["a"] * 3}))
+    with pytest.raises(UnsupportedError, match=option.replace(".", r"\.")):
+        with_options(catalog, table, {option: "1"}).delete(chosen)
+    assert ids(table) == [1, 2, 3]

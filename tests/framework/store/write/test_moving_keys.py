@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +13,16 @@ import pytest
 from lockgate import procedures
 from lockgate.errors import CommitConflictError, InputError, LockgateError, OptionError, UnsupportedError
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
+from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.pushdown import col
 
 COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.string()), ("n", pa.int64())])
 
 
-def moving(catalog: Catalog, **options: str) -> Table:
+def moving(catalog: Catalog, name: str = "db.t", **options: str) -> Table:
     given = {"bucket": "-1", "dynamic-bucket.target-row-num": "3", **options}
     return catalog.create_table(
-        "db.t", Schema.from_arrow(COLUMNS, partition_keys=("p",), primary_keys=("id",), options=given)
+        name, Schema.from_arrow(COLUMNS, partition_keys=("p",), primary_keys=("id",), options=given)
     )
 
 
@@ -154,6 +156,50 @@ def test_an_overwrite_replaces_the_whole_table(catalog: Catalog) -> None:
     assert found(table) == [(1, "b", 3)]
 
 
+def test_an_option_that_selects_files_hides_no_key(catalog: Catalog) -> None:
+    table = moving(catalog)
+    table.append(rows(*((key, "a", 1) for key in range(9))))
+    schema = replace(table.schema, options={**table.schema.options, "scan.bucket": "0"})
+    table.sibling(table.identifier, schema).append(rows(*((key, "b", 2) for key in range(9))))
+    assert found(table) == [(key, "b", 2) for key in range(9)]
+
+
+def test_arguments_of_a_commit_do_not_switch_the_check_off(catalog: Catalog) -> None:
+    table = moving(catalog)
+    early = table.write(rows((1, "b", 1)))
+    table.append(rows((1, "c", 2)))
+    with pytest.raises(UnsupportedError, match="cannot be overwritten"):
+        table.commit(early, overwrite={"p": "b"})
+    with pytest.raises(UnsupportedError, match="cannot be overwritten"):
+        table.commit(early, overwrite=lambda partition: partition == ("b",))
+    with pytest.raises(CommitConflictError, match="repeat the statement"):
+        table.commit(early, base_snapshot_id=1)
+    with pytest.raises(InputError, match="not committed as COMPACT"):
+        table.commit(early, kind="COMPACT")
+    with pytest.raises(InputError, match="written without overwrite"):
+        table.commit(early, overwrite={})
+    afresh = table.write(rows((1, "b", 3)), overwrite={})
+    with pytest.raises(InputError, match="committed without it"):
+        table.commit(afresh)
+    assert found(table) == [(1, "c", 2)]
+    table.commit(afresh, overwrite={})
+    assert found(table) == [(1, "b", 3)]
+
+
+def test_states_come_back_and_are_cloned(catalog: Catalog) -> None:
+    table = moving(catalog)
+    table.append(rows((1, "a", 1)))
+    table.append(rows((1, "b", 2), (2, "c", 2)))
+    table.overwrite(rows((3, "c", 3)))
+    context = procedures.ProcedureContext(catalog)
+    procedures.call(context, "rollback_to_as_latest", table="db.t", snapshot=2)
+    assert found(table) == [(1, "b", 2), (2, "c", 2)]
+    procedures.call(context, "clone", table="db.t", target_table="db.copy")
+    copy = catalog.load_table("db.copy")
+    copy.append(rows((1, "c", 4)))
+    assert found(copy) == [(1, "c", 4), (2, "c", 2)]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -161,6 +207,8 @@ def test_an_overwrite_replaces_the_whole_table(catalog: Catalog) -> None:
         ({"sequence.field": "n"}, OptionError, r"sequence\.field"),
         ({"deletion-vectors.enabled": "true"}, OptionError, "deletion-vectors"),
         ({"changelog-producer": "input"}, OptionError, "'changelog-producer' = 'input'"),
+        ({"ignore-delete": "true"}, OptionError, "ignore-delete"),
+        ({"deduplicate.ignore-delete": "true"}, OptionError, "ignore-delete"),
     ],
 )
 def test_what_does_not_go_with_it(
@@ -168,3 +216,14 @@ def test_what_does_not_go_with_it(
 ) -> None:
     with pytest.raises(error, match=message):
         moving(catalog, **options)
+
+
+def test_deletions_cannot_be_ignored_later(catalog: Catalog) -> None:
+    moving(catalog)
+    with pytest.raises(OptionError, match="ignore-delete"):
+        catalog.alter_table("db.t", [SetOption("ignore-delete", "true")])
+    options = {"merge-engine": "partial-update", "ignore-delete": "true"}
+    other = moving(catalog, name="db.other", **options)
+    other.append(rows((1, "a", 1)))
+    other.append(rows((1, "b", 2)))
+    assert found(other) == [(1, "a", 2)]

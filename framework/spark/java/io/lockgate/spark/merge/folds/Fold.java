@@ -6,8 +6,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
- * The merge of one column of all keys of a batch, whose rows are none of them deletions; the value
- * of a key is one of its rows' or is computed into a vector of the fold's own.
+ * The merge of one column of all keys of a batch. No row is a deletion. A key's value is that of
+ * one row, or is computed into the fold's own vector.
  */
 public abstract class Fold {
   final DataType type;

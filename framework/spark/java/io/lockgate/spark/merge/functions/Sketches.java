@@ -1,11 +1,11 @@
 package io.lockgate.spark.merge.functions;
 
 import io.lockgate.spark.merge.MergePlan;
-import org.apache.datasketches.common.SketchesException;
 import org.apache.datasketches.hll.HllSketch;
 import org.apache.datasketches.hll.TgtHllType;
 import org.apache.datasketches.memory.Memory;
 import org.apache.datasketches.theta.SetOperation;
+import org.apache.datasketches.theta.Sketch;
 import org.apache.datasketches.theta.Union;
 
 /** The union of sketches of Apache DataSketches, in the layout that all its languages share. */
@@ -38,7 +38,7 @@ final class Sketches extends ColumnFunction {
   private HllSketch hllSketch(byte[] data) {
     try {
       return HllSketch.heapify(data);
-    } catch (SketchesException | IndexOutOfBoundsException | IllegalArgumentException error) {
+    } catch (RuntimeException error) {
       throw no("an HLL sketch", data, error);
     }
   }
@@ -46,13 +46,27 @@ final class Sketches extends ColumnFunction {
   private byte[] theta(byte[] value, byte[] newer) {
     Union union = SetOperation.builder().buildUnion();
     for (byte[] data : new byte[][] {value, newer}) {
+      if (data.length < leastTheta(data)) {
+        throw no("a theta sketch", data, null);
+      }
       try {
-        union.union(Memory.wrap(data));
-      } catch (SketchesException | IndexOutOfBoundsException | IllegalArgumentException error) {
+        // The union of memory passes over what is too short for a sketch.
+        union.union(Sketch.heapify(Memory.wrap(data)));
+      } catch (RuntimeException error) {
         throw no("a theta sketch", data, error);
       }
     }
     return union.getResult().toByteArray();
+  }
+
+  /** The bytes that a theta sketch has at least by its preamble, past which the library reads. */
+  private static int leastTheta(byte[] data) {
+    if (data.length < Long.BYTES) {
+      return Long.BYTES;
+    }
+    int preamble = data[0] & 0x3F;
+    boolean isEmpty = (data[5] & 4) != 0;
+    return Long.BYTES * (preamble == 1 && !isEmpty ? 2 : Math.max(1, preamble));
   }
 
   private IllegalArgumentException no(String what, byte[] data, RuntimeException error) {
