@@ -100,6 +100,7 @@ def _range_of(request: ReadRequest) -> Between:
     # A row that goes may be named by its key alone, so that no predicate can judge it.
     refused = {
         "changelogs": between.of_changelogs,
+        "states": bool(between.states),
         "predicate": request.predicate != AlwaysTrue(),
         "limit": request.limit is not None,
         "order": bool(request.order),

@@ -174,6 +174,7 @@ def test_a_request_says_what_to_follow(tmp_path: Path) -> None:
         ({"between": Between(0, 1), "predicate": col("id") == 1}, "predicate"),
         ({"between": Between(0, 1), "limit": 1, "read_optimized": True}, "limit, read_optimized"),
         ({"between": Between(0, 1), "order": (SortKey(("id",)),)}, "order"),
+        ({"between": Between(0, 1, states="diff")}, "states"),
     ],
 )
 def test_wishes_that_changes_cannot_meet(tmp_path: Path, wish: dict[str, Any], named: str) -> None:
