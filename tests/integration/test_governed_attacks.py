@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -333,9 +334,49 @@ def test_statements_take_no_variables_of_the_server(world: World) -> None:
                     use(text)
         with pytest.raises(PySparkException, match="may not take variables of the server"):
             session.table("`${env:PATH}`")
+        session.conf.unset("own.name")
         session.sql("SET own.word = 'of my own'")
         assert world.sql("SELECT ${own.word}, '${own.none}'") == [("of my own", "")]
         assert world.sql("SELECT '${own'") == [("${own",)]
     finally:
         session.conf.unset("own.name")
         session.conf.unset("own.word")
+
+
+def test_settings_take_no_variables_of_the_server(world: World) -> None:
+    """Spark replaces them wherever it reads a setting."""
+    session, secret = world.session("ann"), os.environ["PATH"]
+    broken = session.createDataFrame([("{",)], "line STRING")
+    values = ("${env:PATH}", "x${system:user.home}", "${own.name}", "${hiveconf:own.name}")
+    for name in ("spark.sql.defaultCatalog", "spark.sql.columnNameOfCorruptRecord"):
+        for value in values:
+            session.conf.set("own.name", "${env:PATH}" if "own" in value else "plain")
+            session.conf.set(name, value)
+            try:
+                for use in (
+                    lambda: session.sql("SELECT current_catalog()"),
+                    lambda: session.sql("SET -v"),
+                    lambda: session.sql("USE nowhere.of_mine"),
+                    lambda: session.range(1).filter("id = 0"),
+                    lambda: broken.select("line"),
+                ):
+                    with pytest.raises(PySparkException, match=f"variables of the server.*{name}") as found:
+                        use()
+                    assert secret not in str(found.value)
+                if value == values[0]:
+                    session.sql(f"RESET {name}")
+                    assert world.sql("SELECT 1") == [(1,)]
+            finally:
+                session.conf.unset(name)
+                session.conf.unset("own.name")
+    # The name of a variable of one's own is free.
+    session.conf.set("own.name", "plain")
+    session.conf.set("spark.sql.columnNameOfCorruptRecord", "${own.name}")
+    try:
+        assert world.sql("SELECT 1") == [(1,)]
+        session.conf.set("spark.sql.variable.substitute", "false")
+        with pytest.raises(PySparkException, match="may not take variables of the server"):
+            session.sql("SET spark.sql.defaultCatalog=${env:PATH}")
+    finally:
+        for name in ("own.name", "spark.sql.columnNameOfCorruptRecord", "spark.sql.variable.substitute"):
+            session.conf.unset(name)

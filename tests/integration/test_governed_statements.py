@@ -134,16 +134,43 @@ def test_procedures_of_other_catalogs_take_a_right_of_their_own(limited: World, 
     session = limited.session("ann")
     session.sql("USE folders")
     try:
-        for text in ("CALL folders.db.called()", "CALL called()", "BEGIN CALL folders.db.called(); END"):
+        session.sql("DECLARE OR REPLACE VARIABLE named STRING DEFAULT 'folders.db.called'")
+        for text in (
+            "CALL folders.db.called()",
+            "CALL called()",
+            "BEGIN CALL folders.db.called(); END",
+            "CALL IDENTIFIER('folders.db.' || 'called')()",
+            "CALL IDENTIFIER(named)()",
+        ):
             with pytest.raises(PySparkException, match="statement ForeignCall"):
                 session.sql(text)
             assert not files.exists()
+        session.sql("DESCRIBE PROCEDURE folders.db.called")
     finally:
         session.sql("USE spark_catalog")
     limited.authorizer.governs_others = False
     session.sql("CALL folders.db.called()")
     assert files.exists()
     files.unlink()
+
+
+@pytest.mark.skipif(SPARK < (4, 2), reason="SET PATH is of Spark 4.2")
+def test_a_path_leads_to_no_procedure_of_another_catalog(limited: World, lake_folder: Path) -> None:
+    files = lake_folder / "folders" / "called"
+    files.parent.mkdir(exist_ok=True)
+    session = limited.session("ann")
+    session.conf.set("spark.sql.path.enabled", "true")
+    try:
+        session.sql("USE lake")
+        session.sql("SET PATH = folders.db")
+        for text in ("CALL called()", "CALL IDENTIFIER('cal' || 'led')()"):
+            with pytest.raises(PySparkException, match="statement ForeignCall"):
+                session.sql(text)
+            assert not files.exists()
+    finally:
+        session.sql("SET PATH = DEFAULT_PATH")
+        session.sql("USE spark_catalog")
+        session.conf.unset("spark.sql.path.enabled")
 
 
 def test_a_catalog_that_the_application_connects_is_no_clients(

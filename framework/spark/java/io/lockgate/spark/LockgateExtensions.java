@@ -2,6 +2,7 @@ package io.lockgate.spark;
 
 import io.lockgate.spark.changes.StateDifferences;
 import io.lockgate.spark.fences.ForeignCalls;
+import io.lockgate.spark.fences.ServerValues;
 import io.lockgate.spark.fences.ServerVariables;
 import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
@@ -50,6 +51,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectParser(
         (session, parser) ->
             ServerVariables.over((SparkSession) session, LookupParser.over(parser)));
+    // Before any rule reads a setting.
+    extensions.injectHintResolutionRule(session -> new ServerValues((SparkSession) session));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
     // Before Spark's own rules open files.

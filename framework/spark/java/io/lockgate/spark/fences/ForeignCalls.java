@@ -8,7 +8,6 @@ import io.lockgate.spark.parts.StatementText;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
-import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
@@ -21,11 +20,16 @@ import scala.jdk.javaapi.CollectionConverters;
  * and changes.
  *
  * <p>Spark runs a procedure as soon as its name is resolved, before {@link Govern} sees the
- * statement. Procedures of ours ask for themselves.
+ * statement. It analyses the name that IDENTIFIER computes by itself, without a Call above it.
+ * Procedures of ours ask for themselves.
  */
 public final class ForeignCalls extends Rule<LogicalPlan> {
   private static final String NODE = "ForeignCall";
+  private static final String DESCRIPTION = "DescribeProcedureCommand"; // runs nothing
   private static final String OURS = "io.lockgate.spark";
+
+  /** Under it Spark looks for a name of one part in the catalogs that SET PATH names. */
+  private static final String PATH = "spark.sql.path.enabled";
 
   private final SparkSession session;
 
@@ -50,14 +54,23 @@ public final class ForeignCalls extends Rule<LogicalPlan> {
     return plan;
   }
 
-  /** Always null: the walk goes on to the parts. */
+  /** Null where the walk goes on to the parts. */
   private LogicalPlan noted(LogicalPlan plan, List<LogicalPlan> found) {
-    if (plan instanceof Call call
-        && call.procedure() instanceof UnresolvedProcedure named
-        && !isOurs(catalogOf(CollectionConverters.asJava(named.nameParts())))) {
-      found.add(call);
+    if (plan.nodeName().equals(DESCRIPTION)) {
+      return plan;
+    }
+    if (plan instanceof UnresolvedProcedure named
+        && isForeign(CollectionConverters.asJava(named.nameParts()))) {
+      found.add(named);
     }
     return null;
+  }
+
+  private boolean isForeign(List<String> name) {
+    boolean isOnPath =
+        name.size() == 1
+            && session.sessionState().conf().getConfString(PATH, "false").equalsIgnoreCase("true");
+    return isOnPath || !isOurs(catalogOf(name));
   }
 
   private static boolean isOurs(CatalogPlugin catalog) {

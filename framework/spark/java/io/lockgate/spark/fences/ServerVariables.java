@@ -1,14 +1,11 @@
 package io.lockgate.spark.fences;
 
 import io.lockgate.spark.governance.Govern;
+import io.lockgate.spark.parts.ServerReferences;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.util.HashSet;
-import java.util.Set;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
@@ -17,14 +14,10 @@ import org.apache.spark.sql.internal.SQLConf;
  * Refuses texts of governed sessions that name variables of the server: Spark would put their
  * values, passwords among them, in the place of {@code ${env:NAME}} and {@code ${system:NAME}}.
  *
- * <p>Spark does so in the values of settings too, which a client sets without a statement.
+ * <p>Spark does so in the values of settings too, which a client sets without a statement: see
+ * {@link ServerValues}.
  */
 public final class ServerVariables implements InvocationHandler {
-  private static final Set<String> OF_SERVER = Set.of("env", "system");
-
-  /** As Spark finds them, in {@code ConfigReader}. */
-  private static final Pattern VARIABLE = Pattern.compile("\\$\\{(?:(\\w+?):)?(\\S+?)\\}");
-
   private final SparkSession session;
   private final ParserInterface parser;
 
@@ -55,27 +48,12 @@ public final class ServerVariables implements InvocationHandler {
   }
 
   private void check(String text) {
-    SQLConf conf = SQLConf.get();
-    if (conf.variableSubstituteEnabled()
-        && namesOne(text, conf, new HashSet<>())
-        && Govern.decides(session)) {
+    // Also where Spark does not replace them in texts: SET brings a text into a setting.
+    if (ServerReferences.in(text, SQLConf.get()) && Govern.decides(session)) {
       // A parser declares no other failure of Spark's than errors of syntax.
       throw new IllegalArgumentException(
           "A statement may not take variables of the server, as ${env:NAME} and ${system:NAME} are:"
               + " write the value itself");
     }
-  }
-
-  private static boolean namesOne(String text, SQLConf conf, Set<String> seen) {
-    Matcher found = VARIABLE.matcher(text);
-    while (found.find()) {
-      String kind = found.group(1);
-      String name = found.group(2);
-      if (kind != null && OF_SERVER.contains(kind)
-          || seen.add(name) && namesOne(conf.getConfString(name, ""), conf, seen)) {
-        return true;
-      }
-    }
-    return false;
   }
 }
