@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CommitConflictError, UnsupportedError, UnsupportedFormatError
+from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Catalog, SimpleStats, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.pushdown import col
@@ -26,16 +26,6 @@ def with_option(catalog: Catalog, table: Table, key: str, value: str) -> Table:
     schema["options"][key] = value
     path.write_text(json.dumps(schema))
     return catalog.load_table("db.t")
-
-
-def test_folders_below_which_others_look_for_files(catalog: Catalog, make_table: MakeTable) -> None:
-    table = with_option(catalog, make_table(), "data-file.path-directory", "data")
-    rows = pa.table({"id": [1], "v": ["a"]})
-    with pytest.raises(UnsupportedFormatError, match=r"'data-file\.path-directory' is not supported"):
-        table.append(rows)
-    with pytest.raises(UnsupportedError, match=r"'data-file\.path-directory' = 'data' cannot be read"):
-        table.read()
-    assert table.snapshots() == []
 
 
 def test_rows_that_say_their_kind_themselves(catalog: Catalog, make_table: MakeTable) -> None:

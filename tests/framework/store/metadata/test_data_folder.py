@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_orphans_are_found_there(catalog: Catalog, make_table: MakeTable) -> Non
     (live,) = Path(table.location).rglob("*.orc")
     lost = live.with_name("data-lost-0.orc")
     lost.write_bytes(b"lost")
+    os.utime(lost, (0, 0))
     result = remove_orphan_files(table, older_than_millis=now_millis(), allow_recent=True)
     assert (result.data_files, lost.exists(), live.exists()) == (1, False, True)
 
