@@ -82,7 +82,7 @@ class Grants:
     def find(self, token: object) -> Grant | None:
         """Return the grant of a token, None if there is none."""
         with self._lock:
-            found = self._by_token.get(token) if isinstance(token, str) else None
-            if found is not None:
-                self._by_token.move_to_end(token)
-            return found
+            if not isinstance(token, str) or token not in self._by_token:
+                return None
+            self._by_token.move_to_end(token)
+            return self._by_token[token]
