@@ -91,6 +91,7 @@ def jvm_function(
         "wait_seconds": wait_seconds,
         "keys": [_kind(kind) for kind in layout.key_schema.types],
         "columns": [_kind(kind) for kind in layout.row_schema.types],
+        "answer": answer_type.jsonValue(),
         "answered": [layout.row_schema.get_field_index(name) for name in layout.columns],
     }
     session: Any = spark
@@ -98,13 +99,10 @@ def jvm_function(
     name = offers.offer(session._jsparkSession, json.dumps(how))
 
     def ask(pin: Column, mark: Column, *keys: Column) -> Column:
-        return functions.call_function(
-            f"`{catalog}`.{name}",
-            functions.lit(None).cast(answer_type),
-            pin,
-            mark,
-            *(key.cast(kind) for key, kind in zip(keys, key_types, strict=True)),
-        )
+        # As one value: Spark compiles calls of functions of fixed types only.
+        cast = (key.cast(kind) for key, kind in zip(keys, key_types, strict=True))
+        key = functions.struct(*(each.alias(f"key{number}") for number, each in enumerate(cast)))
+        return functions.call_function(f"`{catalog}`.{name}", pin, mark, key)
 
     try:
         yield ask

@@ -34,22 +34,23 @@ def observed(
     *,
     by_spark: bool = False,
 ) -> DataFrame:
-    """Observe `rows`, of which the aggregate `matched` counts those with a match.
+    """Observe `rows`, of which the aggregate `matched` counts those with a match; `snapshot` is one value.
 
     `state` has the figures of the batch's pin, by member. A batch without rows may have none.
     """
     count = functions.count(functions.lit(1))
-    large = count >= state["cache_rows"] * SPARK_FROM
+    # Spark computes each aggregate as often as it is named, for every row.
+    large = state["cache_rows"] * SPARK_FROM
     if by_spark:
-        warning = functions.when((count > 0) & ~large, TOO_SMALL)
+        warning = functions.when((count > 0) & (count < large), TOO_SMALL)
     else:
-        warning = functions.when((count > 0) & large, TOO_LARGE)
+        warning = functions.when(count >= functions.greatest(large, functions.lit(1.0)), TOO_LARGE)
     return rows.observe(
         _name(stream, spec),
         count.alias("rows"),
         matched.alias("matched"),
         functions.try_divide(matched, count).alias("hit_rate"),
-        functions.max(snapshot).alias("snapshot"),
+        snapshot.alias("snapshot"),
         *(state[member].alias(member) for member in STATE_MEMBERS),
         warning.alias("warning"),
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +59,11 @@ SNAPSHOT_MEMBER = "snapshot_id"
 MARK_MEMBER = "mark"
 STATE_MEMBERS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
 _MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS, MARK_MEMBER)
+
+
+# How often pins of ended queries are looked for.
+_FORGET_SECONDS = 1.0
+_forgot_at = -math.inf
 
 
 class PinTable:
@@ -181,10 +188,16 @@ def _site(context: BridgeContext) -> Site:
 
 
 def _forget_ended_queries(context: BridgeContext, asking: str | None) -> None:
+    """Let go of the pins of queries that have ended, at most once a second: it takes calls of the JVM."""
+    global _forgot_at
+    if time.monotonic() - _forgot_at < _FORGET_SECONDS:
+        return
+    _forgot_at = time.monotonic()
+
     def runs(query_id: str) -> bool:
         if query_id == asking:
             return True
-        # Of all the sessions of this driver. A session is asked for only here: it takes calls of the JVM.
+        # Of all the sessions of this driver.
         spark: Any = context.spark
         running = spark._jsparkSession.sharedState().activeStreamingQueries()
         return bool(running.containsKey(java_class(spark, "java.util.UUID").fromString(query_id)))

@@ -138,27 +138,30 @@ def by_cache(join: Join) -> DataFrame:
     retried = options.retry is not None
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
-    # One subquery, whose members become columns: Spark optimizes and plans each subquery that it sees apart.
-    rows = stream.withColumn(whole, pin)
-    members = {pinned: SNAPSHOT_MEMBER, marked: MARK_MEMBER}
-    if join.stream.isStreaming:
-        members |= {f"__lockgate_{member}_{number}": member for member in STATE_MEMBERS}
-    rows = rows.withColumns({name: functions.col(whole)[member] for name, member in members.items()})
-    rows = rows.drop(whole)
+    if stream.isStreaming:
+        # In no column: the connector puts the values of a micro-batch into its plan.
+        rows, members = stream, []
+        snapshot, mark = pin[SNAPSHOT_MEMBER], pin[MARK_MEMBER]
+    else:
+        # One subquery, whose members become columns: Spark optimizes and plans each subquery that it sees.
+        rows, members = stream.withColumn(whole, pin), [pinned, marked]
+        rows = rows.withColumns({pinned: rows[whole][SNAPSHOT_MEMBER], marked: rows[whole][MARK_MEMBER]})
+        rows = rows.drop(whole)
+        snapshot, mark = functions.col(pinned), functions.col(marked)
     # Its values are not those of the key, which may be of an encrypted column. What is said of the new
     # columns is said of the answer too: Spark forgets the columns where only expressions on them are wanted.
     marks = _marks(join)
     metadata = {_LOOKED_UP: json.dumps([marks[name] for name in join.names])}
     with _asking(join, options, groups) as lookup:
-        answers = lookup(functions.col(pinned), functions.col(marked), *columns)
+        answers = lookup(snapshot, mark, *columns)
         rows = rows.select("*", answers.alias(matched, metadata=metadata))
-    snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
-    if join.stream.isStreaming:
+    snapshot = snapshot.bitwiseAND(functions.lit(SNAPSHOT_MASK))
+    if stream.isStreaming:
         answer = functions.col(matched)
         found = (
             functions.count_if(functions.size(answer) > 0) if join.layout.many else functions.count(answer)
         )
-        state = {member: functions.max(name) for name, member in members.items() if member in STATE_MEMBERS}
+        state = {member: pin[member] for member in STATE_MEMBERS}
         rows = observed(join.stream, rows, join.spec, found, snapshot, state)
     own = SNAPSHOT_FIELD.name
     if join.layout.many:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from flight_tables import flights, planes
+from pyspark.errors import StreamingQueryException
 from same_frames import same
 
 from lockgate import lookup
+from lockgate.framework.spark.bridge import dispatcher
+from lockgate.framework.spark.operations import system_tables
 from lockgate.lookup import lookup_join
 from lockgate.lookup.join.pin_table import PinTable
 
@@ -107,12 +110,19 @@ def test_a_batch_is_asked_for_while_spark_plans_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By each lookup once. A query of `foreachBatch` is asked for when it runs: it may only be shown."""
+    """By one question for all lookups. One of `foreachBatch` asks when it runs: it may only be shown."""
     name = table("planes")
     planes(spark, name)
     source = Source(spark, tmp_path / "in")
     asked: list[tuple[str, bool]] = []
-    rows = PinTable.rows
+    questions: list[list[str]] = []
+    rows, together = PinTable.rows, system_tables.OPERATIONS["system.single_rows"]
+
+    def all_noted(context: Any, request: Any) -> Any:
+        questions.append([each["name"] for each in request["tables"]])
+        return together(context, request)
+
+    monkeypatch.setitem(dispatcher._OWN, "system.single_rows", all_noted)
 
     def noted(self: PinTable, context: Any, *others: Any) -> Any:
         running = context.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
@@ -134,9 +144,35 @@ def test_a_batch_is_asked_for_while_spark_plans_it(
         for _ in range(2):
             source.add(flights(spark))
             query.processAllAvailable()
+        plan = query._jsq.explainInternal(False)
     finally:
         query.stop()
+    assert "ubquery" not in plan
+    assert questions == [[f"{name.rpartition('.')[2]}$pin"] * 2] * 2
     assert asked == [("0", False), ("0", False), ("0", True), ("1", False), ("1", False), ("1", True)]
+
+
+def test_a_stream_ends_with_the_words_of_the_lookup_that_failed(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    """Of two lookups that are asked for together, the one that can answer hides nothing."""
+    name, other = table("planes"), table("other")
+    planes(spark, name)
+    planes(spark, other)
+    source = Source(spark, tmp_path / "in")
+    joined = lookup_join(source.stream(), name, on="tailnum", select=["model"], options=options)
+    joined = lookup_join(joined, other, on="tailnum", select=["seats"], options=options)
+    query = start(joined, tmp_path / "checkpoint", lambda frame, number: None)
+    try:
+        source.add(flights(spark))
+        query.processAllAvailable()
+        spark.sql(f"DROP TABLE {other}")
+        planes(spark, other)
+        source.add(flights(spark))
+        with pytest.raises(StreamingQueryException, match="was dropped and created again"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
 
 
 @pytest.mark.long

@@ -81,6 +81,10 @@ class Asker:
         self._number = number
         self._entered: Any = None
 
+    def apart(self) -> Asker:
+        """Return the same asker for another thread."""
+        return Asker(self._sessions, self._number)
+
     def spark(self) -> SparkSession:
         """Return the session that asks; BridgeError if none is attached."""
         session, self._entered = self._sessions._enter(self._number)

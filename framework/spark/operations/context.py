@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lockgate.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
 from lockgate.framework.access import Action
-from lockgate.framework.plugins import current_principal
+from lockgate.framework.plugins import answering_session, current_principal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,21 @@ class Context:
     def about(self, named: Mapping[str, Any]) -> Context:
         """Return the context of the same request about another table, named by `named`."""
         return Context(self.dispatcher, {**self._request, **named}, self._asker, self.session)
+
+    @contextmanager
+    def apart(self, named: Mapping[str, Any]) -> Iterator[Context]:
+        """Give a thread of its own the context of the same request about another table, named by `named`.
+
+        The thread then acts for the one that waits, and asks nothing of the JVM after that.
+        """
+        asker = self._asker.apart()
+        own = Context(self.dispatcher, {**self._request, **named}, asker, self.session)
+        try:
+            with answering_session(own.session_conf):
+                yield own
+        finally:
+            asker.leave()
+            self.dispatcher.sessions.thread_ends()
 
     @property
     def request(self) -> Mapping[str, Any]:

@@ -7,6 +7,8 @@ Tables of metadata are few rows that the driver makes; those that show rows of a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError, OptionError, nearest
@@ -14,7 +16,7 @@ from lockgate.framework.access import Action
 from lockgate.framework.plugins import SnapshotSource, plugins
 from lockgate.framework.spark.operations.context import Context, batch_properties, split_name
 from lockgate.framework.spark.operations.messages.common import QualifiedName, Rows
-from lockgate.framework.spark.operations.messages.scans import SystemRowsRequest
+from lockgate.framework.spark.operations.messages.scans import SingleRowsRequest, SystemRowsRequest
 from lockgate.framework.spark.operations.messages.tables import LoadAnswer, SystemSpec, TableSpec, ViewSpec
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
@@ -34,6 +36,9 @@ SYSTEM_NAMESPACE = "sys"
 
 # Tables that show each row with its kind, deletions too, so that a merge must keep these.
 KEEP_DELETES = frozenset({"audit_log", "binlog"})
+
+# Tables of one row that are asked at a time.
+_MOST_ASKED = 16
 
 
 def system_table(suffix: str) -> SystemTable:
@@ -144,6 +149,24 @@ def rows(context: Context, request: SystemRowsRequest) -> Rows:
     return _answer(made.schema(context, table), made.rows(context, table, request["options"], properties))
 
 
+def single_rows(context: Context, request: SingleRowsRequest) -> Rows:
+    """Return the row of each of several system tables, in order; asked once for each micro-batch.
+
+    Each table is asked on a thread of its own: some wait for an object store, or for a cache to be built.
+    """
+    wanted = request["tables"]
+    if len(wanted) == 1:
+        return rows(context.about(wanted[0]), wanted[0])
+    with ThreadPoolExecutor(min(len(wanted), _MOST_ASKED), "lockgate-single-rows") as pool:
+        asked = [pool.submit(copy_context().run, _rows_apart, context, each) for each in wanted]
+        return {"rows": [row for each in asked for row in each.result()["rows"]]}
+
+
+def _rows_apart(context: Context, request: SystemRowsRequest) -> Rows:
+    with context.apart(request) as own:
+        return rows(own, request)
+
+
 def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int | None:
     options = request["options"]
     timed = any("timestamp" in key.lower() for key in options)
@@ -163,4 +186,4 @@ def _answer(fields: Sequence[DataField], found: Any) -> Rows:
     }
 
 
-OPERATIONS = {"system.rows": rows}
+OPERATIONS = {"system.rows": rows, "system.single_rows": single_rows}

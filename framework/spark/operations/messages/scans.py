@@ -228,3 +228,9 @@ class SystemRowsRequest(TableRequest):
     """The rows of a system table that are wanted."""
 
     properties: MicroBatch
+
+
+class SingleRowsRequest(TypedDict):
+    """Several system tables of one row that a micro-batch reads."""
+
+    tables: list[SystemRowsRequest]

@@ -19,6 +19,7 @@ import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
 import io.lockgate.spark.rules.SubqueryErrors;
 import io.lockgate.spark.rules.Untranslatable;
+import io.lockgate.spark.streams.BatchValues;
 import io.lockgate.spark.streams.KindsOfRows;
 import java.util.Collections;
 import java.util.Set;
@@ -66,6 +67,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> StateDifferences.RULE);
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
+    extensions.injectPostHocResolutionRule(session -> BatchValues.RULE);
     extensions.injectCheckRule(session -> StrayLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
@@ -75,6 +77,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
     extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
     extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);
+    extensions.injectQueryStagePrepRule(session -> BatchValues.ANSWERS);
+    extensions.injectColumnar(session -> BatchValues.ANSWERS_OF_PLANS);
     IncrementalQueries.functions().forEach(extensions::injectTableFunction);
     EXTENDED.add(extensions);
     return BoxedUnit.UNIT;

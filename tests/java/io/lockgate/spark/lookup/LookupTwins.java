@@ -82,8 +82,7 @@ public final class LookupTwins {
     for (int i = 0; i < type.length(); i++) {
       types.add(type.apply(i).dataType());
     }
-    KeyEncoder encoder =
-        new KeyEncoder(shape(root.get("columns")), types.toArray(DataType[]::new), 0);
+    KeyEncoder encoder = new KeyEncoder(shape(root.get("columns")), types.toArray(DataType[]::new));
     ArrayNode keys = Bridge.JSON.createArrayNode();
     for (InternalRow row : Conformance.rows(root.get("rows"), types)) {
       keys.add(encoder.encode(row) ? HexFormat.of().formatHex(encoder.toBytes()) : null);
@@ -102,7 +101,7 @@ public final class LookupTwins {
     RowDecoder decoder = new RowDecoder(shape(root.get("columns")), all, type);
     List<DataType> types =
         Arrays.stream(type(root.get("keys")).fields()).map(StructField::dataType).toList();
-    KeyEncoder key = new KeyEncoder(shape(root.get("keys")), types.toArray(DataType[]::new), 0);
+    KeyEncoder key = new KeyEncoder(shape(root.get("keys")), types.toArray(DataType[]::new));
     ArrayNode found = Bridge.JSON.createArrayNode();
     Value value = new Value();
     try (MappedState state = new MappedState(Path.of(folder))) {

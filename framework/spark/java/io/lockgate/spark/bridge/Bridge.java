@@ -32,6 +32,7 @@ public final class Bridge {
           "stream.end",
           "stream.newest",
           "system.rows",
+          "system.single_rows",
           "table.load",
           "table.list");
 

@@ -65,12 +65,27 @@ public final class SystemTable implements SupportsRead {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    ObjectNode ask = question(options);
+    return () -> Rows.of(name, schema, ask, single);
+  }
+
+  /** The question for the rows, without the micro-batch that reads them. */
+  public ObjectNode question(CaseInsensitiveStringMap options) {
     ObjectNode ask = request.deepCopy();
     ObjectNode given = Bridge.JSON.valueToTree(LoadedTable.given(options));
     // VERSION AS OF, as the option that says the same.
     selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
     ask.set("options", given);
-    return () -> Rows.of(name, schema, ask, single);
+    return ask;
+  }
+
+  /** Tells whether the table is one value: a row of one column. */
+  public boolean isSingleValue() {
+    return single && schema.length() == 1;
+  }
+
+  public StructType rowType() {
+    return schema;
   }
 
   private record Rows(

@@ -16,22 +16,20 @@ final class KeyEncoder {
 
   private final RowShape shape;
   private final DataType[] types;
-  private final int first;
   private long[] words;
   private int count;
 
-  /** The key's columns are those of a row from {@code first} on. */
-  KeyEncoder(RowShape shape, DataType[] types, int first) {
+  /** The types of the key's columns come in the order of its shape. */
+  KeyEncoder(RowShape shape, DataType[] types) {
     this.shape = shape;
     this.types = types;
-    this.first = first;
     this.words = new long[shape.headWords + 8];
   }
 
   /** Takes the key of a row; false if a part of it is null, which nothing equals. */
   boolean encode(InternalRow row) {
     for (int i = 0; i < shape.kinds.length; i++) {
-      if (row.isNullAt(first + i)) {
+      if (row.isNullAt(i)) {
         return false;
       }
     }
@@ -82,8 +80,8 @@ final class KeyEncoder {
 
   private byte[] bytes(InternalRow row, int column) {
     return shape.kinds[column] == RowShape.Kind.TEXT
-        ? row.getUTF8String(first + column).getBytes()
-        : row.getBinary(first + column);
+        ? row.getUTF8String(column).getBytes()
+        : row.getBinary(column);
   }
 
   private int putBytes(int column, byte[] value, int at) {
@@ -102,18 +100,16 @@ final class KeyEncoder {
   }
 
   private void putFixed(int column, InternalRow row) {
-    int ordinal = first + column;
     int word = shape.positions[column];
     switch (shape.kinds[column]) {
-      case BOOLEAN -> words[word] = row.getBoolean(ordinal) ? 1 : 0;
-      case INT8 -> words[word] = row.getByte(ordinal) & 0xFFL;
-      case INT16 -> words[word] = row.getShort(ordinal) & 0xFFFFL;
-      case INT32 -> words[word] = row.getInt(ordinal) & 0xFFFFFFFFL;
-      case INT64 -> words[word] = row.getLong(ordinal);
+      case BOOLEAN -> words[word] = row.getBoolean(column) ? 1 : 0;
+      case INT8 -> words[word] = row.getByte(column) & 0xFFL;
+      case INT16 -> words[word] = row.getShort(column) & 0xFFFFL;
+      case INT32 -> words[word] = row.getInt(column) & 0xFFFFFFFFL;
+      case INT64 -> words[word] = row.getLong(column);
       // Adding a positive zero turns the negative one into it; all NaNs become one.
-      case FLOAT32 ->
-          words[word] = Float.floatToIntBits(row.getFloat(ordinal) + 0.0f) & 0xFFFFFFFFL;
-      case FLOAT64 -> words[word] = Double.doubleToLongBits(row.getDouble(ordinal) + 0.0d);
+      case FLOAT32 -> words[word] = Float.floatToIntBits(row.getFloat(column) + 0.0f) & 0xFFFFFFFFL;
+      case FLOAT64 -> words[word] = Double.doubleToLongBits(row.getDouble(column) + 0.0d);
       case DECIMAL -> words[word] = decimal(row, column).toUnscaledLong();
       case WIDE_DECIMAL -> {
         var unscaled = decimal(row, column).toJavaBigDecimal().unscaledValue();
@@ -126,7 +122,7 @@ final class KeyEncoder {
 
   private org.apache.spark.sql.types.Decimal decimal(InternalRow row, int column) {
     DecimalType type = (DecimalType) types[column];
-    return row.getDecimal(first + column, type.precision(), type.scale());
+    return row.getDecimal(column, type.precision(), type.scale());
   }
 
   /** Scrambles a word one to one (the finaliser of SplitMix64, Steele et al. 2014). */

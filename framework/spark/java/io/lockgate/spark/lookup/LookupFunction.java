@@ -13,24 +13,22 @@ import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * {@code lookup(type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of the
- * task. Joins plan with it where the cache is in mapped files; users get it by no name ({@link
+ * {@code lookup(pin, mark, key)}: the answer of a cache to a key, inside the JVM of the task. Joins
+ * plan with it where the cache is in mapped files; users get it by no name ({@link
  * OfferedLookups}).
  *
- * <p>{@code type} is a null of the answer's type, {@code pin} the batch's snapshot and token,
- * {@code mark} what tells the snapshot from others of its number. Which cache answers, and how its
- * rows are kept, is no argument: the text of a statement must not name a folder.
+ * <p>{@code pin} is the batch's snapshot and token, {@code mark} what tells the snapshot from
+ * others of its number, {@code key} a struct. Which cache answers, with what, and how its rows are
+ * kept, is no argument: the text of a statement must not name a folder.
  */
 public final class LookupFunction implements UnboundFunction {
   private static final String NAME = "lookup";
-  private static final int TYPE = 0;
-  private static final int PIN = 1;
-  private static final int MARK = 2;
-  private static final int FIRST_KEY = 3;
+  private static final int KEY = 2;
   private static final long NO_PIN = -1;
 
   /** As {@code pack} of {@code lookup/driver/batch_counts.py} combines the two. */
@@ -48,15 +46,15 @@ public final class LookupFunction implements UnboundFunction {
 
   @Override
   public BoundFunction bind(StructType input) {
-    if (input.length() <= FIRST_KEY) {
-      throw new UnsupportedOperationException("lookup takes type, pin, mark and at least one key");
+    if (input.length() != KEY + 1 || !(input.fields()[KEY].dataType() instanceof StructType)) {
+      throw new UnsupportedOperationException("lookup takes pin, mark and a struct of keys");
     }
     return new Bound(how, input, LookupCounts.of(SparkContext.getOrCreate()));
   }
 
   @Override
   public String description() {
-    return "lookup(type, pin, mark, key, ...): the answer of a lookup cache to a key";
+    return "lookup(pin, mark, key): the answer of a lookup cache to a key";
   }
 
   @Override
@@ -64,20 +62,23 @@ public final class LookupFunction implements UnboundFunction {
     return NAME;
   }
 
-  private static final class Bound extends BoundScalar<Object> {
+  /** Public, as the code that Spark generates calls it. */
+  public static final class Bound extends BoundScalar<Object> {
     private final String how;
+    private final DataType answer;
     private final LookupCounts counts;
     private transient TaskLookup lookup;
 
     Bound(String how, StructType input, LookupCounts counts) {
       super(NAME, input);
       this.how = how;
+      this.answer = DataType.fromJson(TaskLookup.parse(how).get("answer").toString());
       this.counts = counts;
     }
 
     @Override
     public DataType resultType() {
-      return types[TYPE];
+      return answer;
     }
 
     /** Or Spark would ask once for each column that is made of the answer. */
@@ -92,12 +93,12 @@ public final class LookupFunction implements UnboundFunction {
       return canonicalName();
     }
 
-    @Override
-    public Object produceResult(InternalRow input) {
+    /** Answers one row; Spark finds the method by its name, and compiles a call of it. */
+    public Object invoke(long pin, long mark, InternalRow key) {
       if (lookup == null) {
-        lookup = new TaskLookup(how, types, counts);
+        lookup = new TaskLookup(how, answer, (StructType) types[KEY], counts);
       }
-      return lookup.answer(input);
+      return lookup.answer(pin, mark, key);
     }
   }
 
@@ -119,18 +120,19 @@ public final class LookupFunction implements UnboundFunction {
     private long timedNanos;
     private long timedRows;
 
-    TaskLookup(String how, DataType[] types, LookupCounts counts) {
+    TaskLookup(String how, DataType answer, StructType keys, LookupCounts counts) {
       JsonNode options = parse(how);
       String location = options.get("location").asText();
       this.cache =
           options.get("everywhere").asBoolean() ? CachePaths.local(location) : Path.of(location);
       this.waitSeconds = options.get("wait_seconds").asDouble();
-      this.many = types[TYPE] instanceof ArrayType;
-      DataType[] keyTypes = Arrays.copyOfRange(types, FIRST_KEY, types.length);
-      this.key = new KeyEncoder(new RowShape(options.get("keys")), keyTypes, FIRST_KEY);
+      this.many = answer instanceof ArrayType;
+      DataType[] keyTypes =
+          Arrays.stream(keys.fields()).map(StructField::dataType).toArray(DataType[]::new);
+      this.key = new KeyEncoder(new RowShape(options.get("keys")), keyTypes);
       int[] answered = new int[options.get("answered").size()];
       Arrays.setAll(answered, i -> options.get("answered").get(i).asInt());
-      DataType struct = types[TYPE] instanceof ArrayType array ? array.elementType() : types[TYPE];
+      DataType struct = answer instanceof ArrayType array ? array.elementType() : answer;
       this.decoder =
           new RowDecoder(new RowShape(options.get("columns")), answered, (StructType) struct);
       this.counts = counts;
@@ -142,12 +144,12 @@ public final class LookupFunction implements UnboundFunction {
     }
 
     /** Answers one row; the lock keeps the state open while another thread ends the task. */
-    synchronized Object answer(InternalRow row) {
+    synchronized Object answer(long wanted, long mark, InternalRow row) {
       if (ended) {
         throw new IllegalStateException("the task has ended");
       }
-      if (row.getLong(PIN) != pin) {
-        turnTo(row.getLong(PIN), row.getLong(MARK));
+      if (wanted != pin) {
+        turnTo(wanted, mark);
       }
       boolean timed = rows % TIMED == 0;
       long started = timed ? System.nanoTime() : 0;
