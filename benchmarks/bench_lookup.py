@@ -3,7 +3,7 @@
 
 Each is one JSON line on standard output. `--only` measures some parts only; `--large` makes the large
 dimension smaller. `--huge` also measures partial caches on a table of so many rows; `--keep` names a
-folder that keeps this table for the next run. `--soak` runs the soak instead of everything else.
+folder that keeps the tables for the next run. `--soak` runs the soak instead of everything else.
 """
 
 from __future__ import annotations
@@ -21,26 +21,39 @@ from lockgate.framework.store.catalog import Catalog
 SMALL, LARGE = 1_000_000, 10_000_000
 SIZES = (10_000, 100_000, 1_000_000)
 SOAK_MINUTES = 10.0
-PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99", "parsing", "small", "partial")
+PARTS = (
+    "rates",
+    "sealing",
+    "hot-rows",
+    "build",
+    "streams",
+    "cached",
+    "refresh",
+    "p99",
+    "parsing",
+    "small",
+    "partial",
+)
 
 
 def main() -> int:
     """Measure everything, or what is asked for."""
     arguments = _arguments()
     describe_machine()
-    folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-lookup-"))
+    folder = arguments.keep or Path(tempfile.mkdtemp(prefix="lockgate-bench-lookup-"))
     try:
         if arguments.soak:
             return _soak(folder, arguments.minutes)
         catalog = Catalog(folder / "lake")
-        catalog.create_namespace("b")
+        catalog.create_namespace("b", ignore_if_exists=True)
         for label, rows in (("1m", arguments.small), ("10m", arguments.large)):
             if rows:
                 _measure(catalog, folder, label, rows, arguments)
         if arguments.huge:
             _huge(folder, arguments)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if arguments.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
@@ -62,10 +75,12 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
         sealed_rows.sealed_rows(folder / "lake", name, rows, label, folder, repetitions)
     if "partial" in wanted:
         partial.partial_cache(catalog, table, rows, label, folder, repetitions)
+        if label == "1m":
+            partial.misses_among_keys(catalog, rows, repetitions)
     if "hot-rows" in wanted:
         hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
     once = label == "1m" and wanted & {"parsing", "small"}
-    if once or wanted & {"streams", "refresh", "p99"}:
+    if once or wanted & {"streams", "cached", "refresh", "p99"}:
         _with_spark(folder, name, label, rows, wanted, arguments)
 
 
@@ -73,10 +88,10 @@ def _huge(folder: Path, arguments: argparse.Namespace) -> None:
     from lookups.dimension import make_dimension, make_large_dimension
     from lookups.partial import partial_cache
 
-    warehouse = arguments.keep or folder / "huge"
+    warehouse = folder / "huge"
     table = make_large_dimension(warehouse, "b.huge", arguments.huge)
     catalog = Catalog(folder / "whole")
-    catalog.create_namespace("b")
+    catalog.create_namespace("b", ignore_if_exists=True)
     smaller = make_dimension(catalog, "b.smaller", SMALL), SMALL
     label, repetitions = f"{arguments.huge // 1_000_000}m", arguments.repetitions
     partial_cache(Catalog(warehouse), table, arguments.huge, label, folder, repetitions, smaller)
@@ -96,7 +111,9 @@ def _with_spark(
         if "small" in wanted and label == "1m":
             small.small_dimensions(lake, folder, repetitions)
         if "streams" in wanted:
-            streams.versus_spark(lake, name, rows, label, folder, arguments.sizes, repetitions)
+            cases = [(size, keys) for size in arguments.sizes for keys in arguments.keys]
+            streams.versus_spark(lake, name, rows, label, folder, cases, repetitions)
+        if "cached" in wanted:
             streams.versus_cached(lake, name, rows, label, folder, 100_000, repetitions)
         if "refresh" in wanted:
             refreshes.refresh_times(lake, name, rows, label, folder, repetitions)
@@ -128,8 +145,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=list(SIZES), help="rows of a batch, for streams"
     )
+    parser.add_argument(
+        "--keys", nargs="+", choices=("uniform", "zipf"), default=["uniform", "zipf"], help="keys of streams"
+    )
     parser.add_argument("--huge", type=int, default=0, help="rows of a table for partial caches")
-    parser.add_argument("--keep", type=Path, help="folder that keeps the table of --huge")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the tables for the next run")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--soak", action="store_true", help="run the soak instead")
     parser.add_argument("--minutes", type=float, default=SOAK_MINUTES, help="how long the soak takes")

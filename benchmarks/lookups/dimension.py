@@ -16,6 +16,7 @@ from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.procedures import ProcedureContext, call
+from lockgate.pushdown import col
 
 SCHEMA = pa.schema(
     [
@@ -61,32 +62,42 @@ def rows(ids: Any, salt: int = 0) -> pa.Table:
 
 
 def make_dimension(
-    catalog: Catalog, name: str, count: int, options: Mapping[str, str] | None = None
+    catalog: Catalog, name: str, count: int, options: Mapping[str, str] | None = None, step: int = 1
 ) -> Table:
-    """A compacted primary-key table of the ids from 0 to `count`."""
+    """A compacted primary-key table of `count` ids: 0, `step`, twice `step` and so on."""
+    if catalog.table_exists(name):
+        table = catalog.load_table(name)
+        newest = table.latest_snapshot()
+        if newest is not None and newest.total_record_count == count:
+            return table  # a run before has kept it
+        catalog.drop_table(name)
     note(f"dimension {name}: writing and compacting {count:,} rows")
     given = {"bucket": str(BUCKETS), **(options or {})}
     table = catalog.create_table(name, Schema.from_arrow(SCHEMA, primary_keys=("id",), options=given))
     for start in range(0, count, _WRITE_ROWS):
-        table.append(rows(np.arange(start, min(count, start + _WRITE_ROWS))))
+        table.append(rows(np.arange(start, min(count, start + _WRITE_ROWS)) * step))
     call(ProcedureContext(catalog), "compact", table=name)
     return catalog.load_table(name)
 
 
 def make_large_dimension(warehouse: Path, name: str, count: int) -> Table:
-    """The same rows in as many files as a table of this size has; or the table that a run before has left.
+    """The same rows in as many files as a table of this size has; only what a run before has not written.
 
     Each commit has a range of ids of its own, so no compaction has anything to merge.
     """
     catalog = Catalog(warehouse)
     catalog.create_namespace("b", ignore_if_exists=True)
     if not catalog.table_exists(name):
-        note(f"dimension {name}: writing {count:,} rows")
         schema = Schema.from_arrow(
             SCHEMA, primary_keys=("id",), options={"bucket": str(_LARGE_BUCKETS), "write-only": "true"}
         )
         catalog.create_table(name, schema)
-        starts = range(0, count, _LARGE_WRITE_ROWS)
+    table = catalog.load_table(name)
+    every = range(0, count, _LARGE_WRITE_ROWS)
+    written = set(table.read(predicate=col("id").isin(every), columns=["id"]).column("id").to_pylist())
+    starts = [start for start in every if start not in written]
+    if starts:
+        note(f"dimension {name}: writing {len(starts)} of {len(every)} commits")
         context = multiprocessing.get_context("spawn")
         with context.Pool(_WRITERS) as pool:
             ranges = [(warehouse, name, start, min(count, start + _LARGE_WRITE_ROWS)) for start in starts]

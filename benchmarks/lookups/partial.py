@@ -18,7 +18,7 @@ from lockgate.lookup.cache.directory import disk_usage
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import LookupTable, PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.join import worker
-from lookups.dimension import VALUES, batch, rows
+from lookups.dimension import VALUES, batch, make_dimension, rows
 
 BENCH = "lookup"
 HOT_KEYS = 100_000
@@ -61,7 +61,8 @@ def partial_cache(
     cold = [_seconds(lookup, hot[start : start + step]) for start in range(asked_first, len(hot), step)]
     emit(BENCH, f"partial_new_keys_s_{label}", median(cold), "s", f"batches of {step:,} new keys")
     misses = np.arange(BATCH_ROWS) + 2 * count
-    emit(BENCH, f"partial_new_misses_s_{label}", _seconds(lookup, misses), "s", "new keys that have no row")
+    remark = "new keys that are larger than any"
+    emit(BENCH, f"partial_new_misses_s_{label}", _seconds(lookup, misses), "s", remark)
     ratios = []
     for _ in range(repetitions):
         ids = random.choice(hot, BATCH_ROWS)
@@ -79,6 +80,36 @@ def partial_cache(
     lookup.close()
     _over_socket(catalog, table, (full, whole_count), hot, label, folder, repetitions, step)
     full.close()
+
+
+def misses_among_keys(catalog: Catalog, count: int, repetitions: int) -> None:
+    """Print the time of keys between the table's over the time of its own: new ones, and those asked again.
+
+    The table has the even ids, so that no bounds of files or row groups tell that an odd one is not there.
+    """
+    note(f"partial: misses among {count:,} keys")
+    table = make_dimension(catalog, "b.gaps", count, step=2)
+    ids = np.random.default_rng(13).permutation(count)
+    lookup = open_lookup(table, "id", options={"lookup.cache": "partial"})
+    assert isinstance(lookup, PartialLookupTable)
+    lookup.get(batch(ids[:BATCH_ROWS] * 2))  # the files' footers
+    new, again = [], []
+    for number in range(1, repetitions + 1):
+        some = ids[number * BATCH_ROWS : (number + 1) * BATCH_ROWS] * 2
+        asked = {"hits": batch(some), "misses": batch(some + 1)}
+        if number % 2:
+            asked = dict(reversed(asked.items()))
+        first = {name: _seconds_of(lookup, keys) for name, keys in asked.items()}
+        if lookup.get(asked["misses"]).rows.num_rows or lookup.get(asked["hits"]).rows.num_rows != len(some):
+            raise AssertionError("an answer is wrong")
+        functions = {name: partial(lookup.get, keys) for name, keys in asked.items()}
+        times = interleaved(functions, 3)
+        new.append(first["misses"] / first["hits"])
+        again.append(ratio(times["misses"], times["hits"]))
+    lookup.close()
+    remark = f"batches of {BATCH_ROWS:,} new keys within the range of the table's"
+    emit(BENCH, "partial_new_misses_vs_hits", median(new), "time", f"{remark}; the goal: 1")
+    emit(BENCH, "partial_misses_vs_hits", median(again), "time", "keys asked before; the goal: 1")
 
 
 def _values(ids: np.ndarray, name: str) -> pa.Array:
@@ -127,7 +158,10 @@ def _over_socket(
 
 
 def _seconds(lookup: PartialLookupTable, ids: np.ndarray) -> float:
-    asked = batch(ids)
+    return _seconds_of(lookup, batch(ids))
+
+
+def _seconds_of(lookup: PartialLookupTable, asked: pa.RecordBatch) -> float:
     started = time.perf_counter()
     lookup.get(asked)
     return time.perf_counter() - started

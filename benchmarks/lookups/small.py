@@ -129,12 +129,13 @@ def _make(lake: Lake, dimension: Dimension, folder: Path) -> None:
         (functions.col("id") % 71).cast("int").alias("size"),
         (functions.col("id") / 7).alias("weight"),
     )
+    lake.sql(f"DROP TABLE IF EXISTS lake.b.{dimension.name}")
     lake.sql(
         f"CREATE TABLE lake.b.{dimension.name} (id BIGINT NOT NULL, name STRING, size INT, weight DOUBLE) "
         "TBLPROPERTIES ('primary-key'='id', 'bucket'='1')"
     )
     rows.writeTo(f"lake.b.{dimension.name}").append()
-    rows.write.orc(str(folder / dimension.name))
+    rows.write.mode("overwrite").orc(str(folder / dimension.name))
 
 
 def _files(folder: Path, number: int) -> list[Path]:

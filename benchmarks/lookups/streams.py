@@ -36,10 +36,9 @@ _LEAST_BATCHES = 2
 _WARM_UP_BATCHES = 60
 _WARM_UP_SECONDS = 20.0
 OURS = ("lookup", "auto")
-DISTRIBUTIONS: tuple[Keys, ...] = ("uniform", "zipf")
 AIMS: dict[tuple[str, int], tuple[str, int | None]] = {
     ("1m", 100_000): ("vs_spark_1m_1e5", 4),
-    ("10m", 10_000): ("vs_spark_10m_1e4", 20),
+    ("10m", 10_000): ("vs_spark_10m_1e4", 50),
     ("10m", 1_000_000): ("vs_spark_10m_1e6", 3),
 }
 
@@ -95,12 +94,18 @@ class Stream:
 
 
 def versus_spark(
-    lake: Lake, table: str, count: int, label: str, folder: Path, sizes: list[int], repetitions: int
+    lake: Lake,
+    table: str,
+    count: int,
+    label: str,
+    folder: Path,
+    cases: list[tuple[int, Keys]],
+    repetitions: int,
 ) -> None:
-    """Print for each size of batch how many times faster a lookup is than the best of Spark's own joins."""
+    """Print how many times faster a lookup is than the best of Spark's joins, by rows of a batch and keys."""
     worst: list[tuple[float, str]] = []
-    for size in sizes:
-        for distribution in DISTRIBUTIONS if count <= 1_000_000 else DISTRIBUTIONS[:1]:
+    for size, distribution in cases:
+        if count <= 1_000_000 or distribution == "uniform":
             scratch = folder / f"{label}-{size}-{distribution}"
             files = _batches(scratch / "batches", count, size, distribution, repetitions)
             note(f"streams: {count:,} rows, batches of {size:,}, {distribution}")
@@ -118,8 +123,10 @@ def versus_spark(
             emit(BENCH, f"{metric}_whole", took[best].whole / took["lookup"].whole, "speed", remark)
             worst.append((took[best].work / took["auto"].work, f"{label}, {size:,} {distribution} keys"))
             shutil.rmtree(scratch, ignore_errors=True)
+    if not worst:
+        return
     speed, case = min(worst)
-    baseline = f"auto in foreachBatch over Spark's best, {case}; the goal: 0.9"
+    baseline = f"auto in foreachBatch over Spark's best, {case}; the goal: 1.5"
     emit(BENCH, f"vs_spark_worst_{label}", speed, "speed", baseline)
 
 
