@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from lockgate.lookup.join.pin_table import STATE_MEMBERS
-from lockgate.lookup.join.strategy import SPARK_FROM
+from lockgate.lookup.join.strategy import spark_from
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from lockgate.lookup.join.plan import Join
     from lockgate.lookup.spec.spec import LookupSpec
 
 TOO_LARGE = "the batch is about as large as the table: lookup.strategy=spark would be faster"
@@ -25,9 +26,8 @@ TOO_SMALL = "the batch is small compared with the table: lookup.strategy=lookup 
 
 
 def observed(
-    stream: DataFrame,
+    join: Join,
     rows: DataFrame,
-    spec: LookupSpec,
     matched: Column,
     snapshot: Column,
     state: Mapping[str, Column],
@@ -40,13 +40,13 @@ def observed(
     """
     count = functions.count(functions.lit(1))
     # Spark computes each aggregate as often as it is named, for every row.
-    large = state["cache_rows"] * SPARK_FROM
+    large = state["cache_rows"] * spark_from(join.dimension, join.spec)
     if by_spark:
         warning = functions.when((count > 0) & (count < large), TOO_SMALL)
     else:
         warning = functions.when(count >= functions.greatest(large, functions.lit(1.0)), TOO_LARGE)
     return rows.observe(
-        _name(stream, spec),
+        _name(join.stream, join.spec),
         count.alias("rows"),
         matched.alias("matched"),
         functions.try_divide(matched, count).alias("hit_rate"),

@@ -162,7 +162,7 @@ def by_cache(join: Join) -> DataFrame:
             functions.count_if(functions.size(answer) > 0) if join.layout.many else functions.count(answer)
         )
         state = {member: pin[member] for member in STATE_MEMBERS}
-        rows = observed(join.stream, rows, join.spec, found, snapshot, state)
+        rows = observed(join, rows, found, snapshot, state)
     own = SNAPSHOT_FIELD.name
     if join.layout.many:
         spread = functions.inline if join.how == "inner" else functions.inline_outer

@@ -62,7 +62,7 @@ def by_spark(join: Join) -> DataFrame:
         matched = functions.count(functions.col(mark))
         state = {member: pin[member] for member in STATE_MEMBERS}  # in no column, which a shuffle would carry
         seen = functions.max(snapshot)
-        rows = observed(join.stream, rows, join.spec, matched, seen, state, by_spark=True)
+        rows = observed(join, rows, matched, seen, state, by_spark=True)
     if join.how == "inner":
         # A left join without what found nothing: the optimizer makes an inner one of it, and the new columns
         # may be null, as they are where the cache answers.

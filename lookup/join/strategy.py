@@ -16,9 +16,10 @@ from lockgate.lookup.cache.generation_info import mark_of
 from lockgate.lookup.driver.batch_pins import Pins, shared_pins
 from lockgate.lookup.driver.registry import serving
 from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.join.jvm import answers_in_jvm
 from lockgate.lookup.spec.options import lookup_options
 from lockgate.lookup.spec.row_selection import selection_at
-from lockgate.lookup.spec.spec import cache_id
+from lockgate.lookup.spec.spec import cache_id, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,8 +36,9 @@ _log = logging.getLogger("lockgate.lookup")
 BATCH_ID = "streaming.sql.batchId"
 QUERY_ID = "sql.streaming.queryId"
 
-# Spark's own join was the faster one in batches of at least this share of the table's rows.
-SPARK_FROM = 0.5
+# Spark's own join was the faster one in batches of at least this share of the table's rows: where Python
+# workers look up, and where the JVM does.
+_SPARK_FROM, _SPARK_FROM_IN_JVM = 0.5, 4.0
 # Spark's size of anything unknown: spark.sql.defaultSizeInBytes.
 _UNKNOWN_BYTES = 2**62
 _OVERHEAD_BYTES = 8
@@ -62,7 +64,8 @@ def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
     newest = newest_target(table)
     table_rows = 0 if newest is None else _rows_of(table, spec, newest)
     rows = batch_rows(stream)
-    choice = Choice(rows is not None and is_large(rows, table_rows), rows, table_rows)
+    large = rows is not None and is_large(rows, table_rows, spark_from(table, spec))
+    choice = Choice(large, rows, table_rows)
     _log.debug("%s: %s", spec.identifier, choice)
     return choice
 
@@ -76,9 +79,16 @@ def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
     ).row_count
 
 
-def is_large(batch_rows: int, table_rows: int) -> bool:
-    """Return whether a batch is so large, compared with the table, that Spark's own join is faster."""
-    return batch_rows > 0 and batch_rows >= SPARK_FROM * table_rows
+def spark_from(table: Table, spec: LookupSpec) -> float:
+    """Return the share of the table's rows from which on Spark's own join of a batch is the faster one."""
+    options, layout = lookup_options(table.options, spec.options), layout_of(spec, table.schema)
+    in_jvm = options.retry is None and not options.shuffle and answers_in_jvm(table, spec, layout, options)
+    return _SPARK_FROM_IN_JVM if in_jvm else _SPARK_FROM
+
+
+def is_large(batch_rows: int, table_rows: int, share: float) -> bool:
+    """Return whether a batch has at least a `share` of so many rows as the table."""
+    return batch_rows > 0 and batch_rows >= share * table_rows
 
 
 def batch_rows(batch: DataFrame) -> int | None:

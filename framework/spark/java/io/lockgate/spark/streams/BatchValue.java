@@ -20,8 +20,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * The one value of a system table such as {@code t$pin} in a micro-batch, which was asked for when
  * the batch was analysed and is needed when it is planned.
  *
- * <p>Not a constant for the optimizer: Spark compiles constants into its code, and would compile
- * anew for each batch.
+ * <p>Not a constant for the optimizer: Spark compiles constants into its code, so that it would
+ * compile other code for each batch.
  */
 final class BatchValue extends Expression implements NodeProduct {
   private final StructType schema;

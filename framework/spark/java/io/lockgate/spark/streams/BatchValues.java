@@ -44,9 +44,9 @@ public final class BatchValues extends Rule<LogicalPlan> {
     if (!MicroBatch.isPlanned(SparkSession.active().sparkContext())) {
       return plan;
     }
-    Asked asked = new Asked();
-    asked.note(plan);
-    return asked.numbers.isEmpty() ? plan : asked.answered(plan);
+    Questions questions = new Questions();
+    questions.note(plan);
+    return questions.numbers.isEmpty() ? plan : questions.answered(plan);
   }
 
   /** The relation of a system table of one row that a subquery reads whole, or null. */
@@ -69,7 +69,7 @@ public final class BatchValues extends Rule<LogicalPlan> {
   }
 
   /** The questions of one micro-batch, equal ones once. */
-  private static final class Asked {
+  private static final class Questions {
     private final Map<JsonNode, Integer> numbers = new LinkedHashMap<>();
     private EarlyAnswer<JsonNode> answer;
 
