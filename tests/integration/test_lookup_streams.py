@@ -52,8 +52,9 @@ def start(joined: DataFrame, checkpoint: Path, sink: Callable[[DataFrame, int], 
     return writer.trigger(processingTime="0 seconds").start()
 
 
+@pytest.mark.parametrize("in_jvm", ["true", "false"])
 def test_each_micro_batch_is_the_join_as_of_its_snapshot(
-    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path, in_jvm: str
 ) -> None:
     name = table("planes")
     planes(spark, name)
@@ -64,7 +65,7 @@ def test_each_micro_batch_is_the_join_as_of_its_snapshot(
         on="tailnum",
         select=["model", "seats"],
         snapshot_column="snap",
-        options=options,
+        options={**options, "lookup.in-jvm": in_jvm},
     )
     batches: dict[int, list[tuple[Any, ...]]] = {}
 
