@@ -212,6 +212,7 @@ def test_a_lying_executor_gets_nothing_else(
     victim.write_text("{}")
     scope = scope_of(mine)
     good = {"scope": scope, **UNWRAP}
+    located = {"write_id": "0" * 36, "attempt": "0" * 36 + "-0-0", "columns": {"id": [1]}, "kinds": "AA=="}
     messages: list[object] = [
         b"",
         b"\xff" * 10,
@@ -232,6 +233,10 @@ def test_a_lying_executor_gets_nothing_else(
         {"question": "write.assign", "fields": {"write_id": "0" * 36, "partition": [], "hashes": "AAAA"}},
         {"question": "write.assign", "fields": {"write_id": "0" * 36, "partition": {}, "hashes": {"x": 1}}},
         {"question": "write.assign", "fields": {"write_id": "0" * 36, "hashes": "AAAA"}},
+        {"question": "write.locate", "fields": located},
+        {"question": "write.locate", "fields": {**located, "attempt": "../x"}},
+        {"question": "write.locate", "fields": {**located, "columns": [1]}},
+        {"question": "write.locate", "fields": {**located, "kinds": "###"}},
         {"question": "lookup.poll", "fields": {"executor": {"x": 1}}},
         {"question": "lookup.poll", "fields": {"executor": "../1"}},
     ]

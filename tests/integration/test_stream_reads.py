@@ -92,6 +92,39 @@ def test_a_changelog_with_kinds_and_without(
     ]
 
 
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
+def test_updates_as_pairs(
+    spark: SparkSession, table: Named, reader: Reader, lake: Lake, file_format: str
+) -> None:
+    """`t$binlog` shows the old and the new row of an update together; files of several batches of rows."""
+    name = table("t")
+    options = f"'primary-key' = 'id', 'changelog-producer' = 'lookup', 'file.format' = '{file_format}'"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL, v STRING, tags ARRAY<INT>) TBLPROPERTIES ({options})"
+    )
+    reader.run(view_of(name, "binlog"))
+    rows = 10_000
+    for turn in range(2):
+        spark.sql(
+            f"INSERT INTO {name} SELECT id, concat('v', {turn}, id), array(INT(id), {turn}) "
+            f"FROM range({turn}, {rows})"
+        )
+        spark.sql(f"DELETE FROM {name} WHERE id = 7 AND {turn} = 1")
+        lake.call("compact", table=name.removeprefix("lake."))
+        reader.run(view_of(name, "binlog"), source_split_target__size="1 kb")
+    first, second = reader.taken()
+    inserted = [("+I", [i], [f"v0{i}"], [[i, 0]]) for i in range(rows)]
+    assert first == sorted(inserted, key=repr)
+    changed = [("+U", [i, i], [f"v0{i}", f"v1{i}"], [[i, 0], [i, 1]]) for i in range(1, rows) if i != 7]
+    assert second == sorted([*changed, ("-D", [7], ["v07"], [[7, 0]])], key=repr)
+    # A query of some columns pairs rows as well.
+    changes = spark.readStream.option("scan.snapshot-id", "1").table(view_of(name, "binlog")).select("id")
+    query = changes.writeStream.format("memory").queryName("paired").trigger(availableNow=True).start()
+    query.awaitTermination()
+    counted = spark.sql("SELECT size(id) n, count(*) FROM paired GROUP BY n ORDER BY n").collect()
+    assert [tuple(row) for row in counted] == [(1, rows + 1), (2, rows - 2)]
+
+
 def test_deletion_vectors_branches_and_new_columns(
     spark: SparkSession, table: Named, reader: Reader, tmp_path: Path, lake: Lake
 ) -> None:

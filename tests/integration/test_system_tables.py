@@ -57,6 +57,25 @@ def test_metadata_is_what_python_shows(spark: SparkSession, folder: Path, zoo: s
         assert exact_rows(found) == exact_rows(table.system(suffix)), suffix
 
 
+@pytest.mark.parametrize("name", ["dv_append_64", "dynamic_partitioned", "row_tracking"])
+def test_tasks_read_the_pages_of_many_rows(
+    spark: SparkSession, folder: Path, zoo: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockgate.framework.spark.operations.system_tables._FEW_ROWS", 0)
+    monkeypatch.setattr("lockgate.framework.spark.operations.system_tables._PAGE_ROWS", 3)
+    monkeypatch.setattr("lockgate.framework.store.system.batches.BATCH_ROWS", 2)
+    table = Catalog(folder).load_table(f"zoo.{name}")
+    for suffix in sorted(METADATA):
+        truth = table.system(suffix)
+        found = spark.table(f"{zoo}.{name}.{suffix}")
+        assert exact_rows(found.toArrow()) == exact_rows(truth), suffix
+        assert found.count() == truth.num_rows, suffix
+        plan = found._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+        assert ("BatchScan" in plan) == (truth.num_rows > 0), plan
+    files = spark.sql(f"SELECT level + 1 AS up, file_path FROM {zoo}.{name}.files WHERE record_count > 0")
+    assert {row.file_path for row in files.collect()} == set(table.system("files")["file_path"].to_pylist())
+
+
 def test_a_state_can_be_named(spark: SparkSession, folder: Path, zoo: str) -> None:
     older = Catalog(folder).load_table("zoo.fixed_orc").system("files", snapshot_id=1)
     travelled = spark.sql(f"SELECT * FROM {zoo}.`fixed_orc$files` VERSION AS OF 1").toArrow()

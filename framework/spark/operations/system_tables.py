@@ -1,28 +1,38 @@
 """Operations on system tables: their columns when a query is analysed, their rows when it is planned.
 
-Tables of metadata are few rows that the driver makes; those that show rows of a table, such as
-`t$audit_log`, are described like the table and read by its scan.
+The driver makes the rows of tables of metadata; few of them it reads itself, of many Spark's tasks read the
+pages. Tables that show rows of a table, such as `t$audit_log`, are described like the table and read by its
+scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import SnapshotSource, plugins
 from lockgate.framework.spark.operations.context import Context, batch_properties, split_name
 from lockgate.framework.spark.operations.messages.common import QualifiedName, Rows
-from lockgate.framework.spark.operations.messages.scans import SingleRowsRequest, SystemRowsRequest
+from lockgate.framework.spark.operations.messages.scans import (
+    SingleRowsRequest,
+    SystemRowsAnswer,
+    SystemRowsRequest,
+)
 from lockgate.framework.spark.operations.messages.tables import LoadAnswer, SystemSpec, TableSpec, ViewSpec
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 from lockgate.framework.store.scan.selection import SNAPSHOT_ID, SNAPSHOT_SOURCE, selection_of
 from lockgate.framework.store.schema.unsupported_features import check_readable
-from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, read_system
+from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, system_batches
 from lockgate.framework.store.system.warehouse import read_warehouse, warehouse_columns
 from lockgate.framework.types import to_spark_json, value_to_json
 
@@ -34,11 +44,15 @@ if TYPE_CHECKING:
 # Procedures live here, and tables of the whole warehouse; it cannot be dropped.
 SYSTEM_NAMESPACE = "sys"
 
-# Tables that show each row with its kind, deletions too, so that a merge must keep these.
-KEEP_DELETES = frozenset({"audit_log", "binlog"})
+# So many rows go to the driver's Spark as they are; of more, each task reads a page.
+_FEW_ROWS = 10_000
+_PAGE_ROWS = 1 << 16
 
 # Tables of one row that are asked at a time.
 _MOST_ASKED = 16
+
+# Tables that show each row with its kind, deletions too, so that a merge must keep these.
+KEEP_DELETES = frozenset({"audit_log", "binlog"})
 
 
 def system_table(suffix: str) -> SystemTable:
@@ -133,20 +147,22 @@ def describe_view(table: Table, suffix: str, described: TableSpec) -> ViewSpec:
     return {"suffix": suffix, "schema": shown}
 
 
-def rows(context: Context, request: SystemRowsRequest) -> Rows:
+def rows(context: Context, request: SystemRowsRequest) -> SystemRowsAnswer:
     """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         name = request["name"]
-        return _answer(warehouse_columns(name), read_warehouse(context.requested_catalog(), name))
+        found = read_warehouse(context.requested_catalog(), name)
+        return _answer(request, warehouse_columns(name), found.to_batches())
     suffix, table = split_name(request["name"])[1], context.table()
     if suffix in METADATA and suffix not in plugins().system_tables():
         wanted = ReadRequest(snapshot_id=_selected(context, table, request))
-        return _answer(columns_of_system(table, suffix), read_system(table, suffix, wanted))
+        return _answer(request, columns_of_system(table, suffix), system_batches(table, suffix, wanted))
     made = system_table(suffix)
     if not getattr(made, "authorizes", False):
         require_unrestricted(table, grant(table, Action.SELECT, table.schema.field_names), f"${suffix}")
     properties = batch_properties(request["properties"])
-    return _answer(made.schema(context, table), made.rows(context, table, request["options"], properties))
+    found = made.rows(context, table, request["options"], properties)
+    return _answer(request, made.schema(context, table), found.to_batches())
 
 
 def single_rows(context: Context, request: SingleRowsRequest) -> Rows:
@@ -156,13 +172,13 @@ def single_rows(context: Context, request: SingleRowsRequest) -> Rows:
     """
     wanted = request["tables"]
     if len(wanted) == 1:
-        return rows(context.about(wanted[0]), wanted[0])
+        return {"rows": rows(context.about(wanted[0]), wanted[0])["rows"]}
     with ThreadPoolExecutor(min(len(wanted), _MOST_ASKED), "lockgate-single-rows") as pool:
         asked = [pool.submit(copy_context().run, _rows_apart, context, each) for each in wanted]
         return {"rows": [row for each in asked for row in each.result()["rows"]]}
 
 
-def _rows_apart(context: Context, request: SystemRowsRequest) -> Rows:
+def _rows_apart(context: Context, request: SystemRowsRequest) -> SystemRowsAnswer:
     with context.apart(request) as own:
         return rows(own, request)
 
@@ -177,13 +193,44 @@ def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int
     return selected.snapshot_id
 
 
-def _answer(fields: Sequence[DataField], found: Any) -> Rows:
-    types = {field.name: field.type for field in fields}
+def _answer(
+    request: SystemRowsRequest, fields: Sequence[DataField], batches: Iterable[pa.RecordBatch]
+) -> SystemRowsAnswer:
+    types = {field.name: field.type for field in fields if field.name in request["columns"]}
+    left = (batch.select(request["columns"]) for batch in batches)
+    few, count = [], 0
+    for batch in left:
+        few.append(batch)
+        count += batch.num_rows
+        if count > _FEW_ROWS:
+            return {"rows": [], "pages": list(_pages(chain(few, left)))}
     return {
         "rows": [
-            [value_to_json(kind, row[name]) for name, kind in types.items()] for row in found.to_pylist()
-        ]
+            [value_to_json(types[name], row[name]) for name in request["columns"]]
+            for batch in few
+            for row in (batch.to_pylist() if types else [{}] * batch.num_rows)
+        ],
+        "pages": [],
     }
+
+
+def _pages(batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+    """Yield pages of about `_PAGE_ROWS` rows."""
+    for first in batches:
+        schema = pa.schema([field.with_type(_in_micros(field.type)) for field in first.schema])
+        sink, count = pa.BufferOutputStream(), 0
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch.cast(schema))
+                count += batch.num_rows
+                if count >= _PAGE_ROWS:
+                    break
+        yield base64.b64encode(zlib.compress(sink.getvalue(), level=1)).decode()
+
+
+def _in_micros(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type as Spark has it, whose times are microseconds."""
+    return pa.timestamp("us", arrow_type.tz) if pa.types.is_timestamp(arrow_type) else arrow_type
 
 
 OPERATIONS = {"system.rows": rows, "system.single_rows": single_rows}

@@ -11,7 +11,6 @@ from lockgate.errors import (
     InputError,
     OptionError,
     UnsupportedError,
-    UnsupportedFormatError,
     nearest,
 )
 from lockgate.framework.access import Action
@@ -32,6 +31,8 @@ from lockgate.framework.spark.operations.messages.writes import (
     BeginRequest,
     EndRequest,
     Kinds,
+    LocateAnswer,
+    LocateRequest,
     StatisticsMode,
     WriteRequest,
     WriteSpec,
@@ -42,7 +43,7 @@ from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.visibility import require_write_keys
-from lockgate.framework.types import from_spark_type, to_spark_type
+from lockgate.framework.types import from_spark_type, to_spark_type, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
@@ -58,6 +59,9 @@ COMMIT_IDENTIFIER = "commit-identifier"
 _SPARKS_OWN = ("path", "checkpointlocation", "queryname", "partitionoverwritemode")
 _OF_SCANS = ("scan.", "incremental-between")
 
+# Ways to write that replace partitions.
+_PARTITIONS_REPLACED = frozenset({"overwrite", "dynamic"})
+
 # Ways to write that leave the table as it is if there are no rows to write.
 _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
@@ -72,10 +76,10 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     table = context.table()
     schema = table.schema
     check_rows_writable(schema)
-    if schema.moves_keys:
-        raise UnsupportedFormatError(
-            f"Spark does not write {table.identifier}, whose keys may move from partition to partition (the "
-            "primary key lacks partition columns): write it in Python, by Table.append and Table.delete"
+    if schema.moves_keys and request["mode"] in _PARTITIONS_REPLACED and not _replaces_all(request):
+        raise UnsupportedError(
+            f"partitions of {table.identifier} cannot be overwritten, because its keys move between them "
+            "(the primary key lacks partition columns): overwrite the whole table, or use DELETE and INSERT"
         )
     _check_options(request)
     _check_rows(table, request)
@@ -91,7 +95,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
     adds = request["mode"] in ("append", "delete") and request["replacement"] is None
     return {
-        "write_id": context.dispatcher.writes.begin(table),
+        "write_id": context.dispatcher.writes.begin(table, afresh=_replaces_all(request)),
         "location": context.hadoop_path(table, table.paths.data_location),
         "schema_id": schema.id,
         "fields": [
@@ -109,6 +113,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
         "primary_key": list(schema.primary_keys),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         "dynamic_buckets": schema.has_dynamic_buckets,
+        "moves_keys": schema.moves_keys,
         "records": schema.changelog_producer == INPUT and adds,
         "sequence": {
             "columns": list(schema.sequence_fields),
@@ -245,6 +250,26 @@ def assign(context: Context, request: AssignRequest) -> AssignAnswer:
     return {"buckets": base64.b64encode(buckets).decode()}
 
 
+def locate(context: Context, request: LocateRequest) -> LocateAnswer:
+    """Say where rows go whose keys may move between partitions; InputError if the write has ended."""
+    begun = context.dispatcher.writes.get(request["write_id"])
+    if begun is None:
+        raise InputError("the write whose task asks where keys lie has ended; run the statement again")
+    kinds = base64.b64decode(request["kinds"])
+    rows, partitions = begun.locate(request["attempt"], request["columns"], kinds)
+    fields = [begun.table.schema.field(name) for name in begun.table.schema.partition_keys]
+    return {
+        "rows": base64.b64encode(rows).decode(),
+        "partitions": [
+            {
+                field.name: value_to_json(field.type, value)
+                for field, value in zip(fields, values, strict=True)
+            }
+            for values in partitions
+        ],
+    }
+
+
 def commit(context: Context, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # The table as it was when the write began: the files have its schema, not that of a table made later.
@@ -252,7 +277,7 @@ def commit(context: Context, request: EndRequest) -> Committed:
     table = begun.table if begun is not None else context.table()
     messages = _messages(table, request)
     if begun is not None:
-        messages = begun.with_hashes(messages)
+        messages = begun.completed(messages)
     marked, emptied = marked_rows(table, request)
     messages += emptied
     if request["replacement"] is not None:
@@ -369,6 +394,11 @@ def _own_names(request: EndRequest) -> tuple[str, ...]:
 # --- overwriting whole partitions ----------------------------------------------------------------
 
 
+def _replaces_all(request: WriteRequest) -> bool:
+    """Say whether a write replaces all rows of the table, or the table itself."""
+    return request["mode"] == "truncate" or request["replacement"] is not None
+
+
 def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMessage]) -> Overwrite | None:
     """Say which partitions a write replaces, whatever is in them when it lands."""
     mode = request["mode"]
@@ -384,6 +414,7 @@ def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMes
 OPERATIONS = {
     "write.begin": begin,
     "write.assign": assign,
+    "write.locate": locate,
     "write.commit": commit,
     "write.abort": abort,
 }

@@ -6,6 +6,7 @@ with room, else to a new bucket.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,6 +90,24 @@ def limits_of(table: TableHandle) -> tuple[int, int]:
     return options.get_option(table_options.DYNAMIC_BUCKET_TARGET), _MOST_BUCKETS if most < 1 else most
 
 
+class BucketChoice:
+    """The buckets that new keys of a partition go to: `target` keys a bucket, `most` buckets."""
+
+    def __init__(self, target: int, most: int) -> None:
+        self._target, self._most = target, most
+
+    def next(self, counts: Mapping[int, int]) -> tuple[int, int]:
+        """Return a bucket for new keys and how many it takes; `counts` are the keys that buckets have."""
+        for bucket in sorted(counts):
+            if counts[bucket] < self._target:
+                return bucket, self._target - counts[bucket]
+        free = next(number for number in range(len(counts) + 1) if number not in counts)
+        if free < self._most:
+            return free, self._target
+        # All are full, and no more may be made: they grow alike.
+        return min(counts, key=lambda bucket: counts[bucket]), self._target
+
+
 class _PartitionBuckets:
     """The buckets of one partition: how many keys each has, and the bucket of each hash.
 
@@ -97,7 +116,7 @@ class _PartitionBuckets:
     """
 
     def __init__(self, there: Buckets, target: int, most: int) -> None:
-        self._target, self._most = target, most
+        self._choice = BucketChoice(target, most)
         self._counts = {bucket: len(hashes) for bucket, hashes in there.items()}
         self._runs: list[tuple[np.ndarray, np.ndarray]] = []
         if there:
@@ -125,22 +144,10 @@ class _PartitionBuckets:
         buckets = self._known(distinct)
         unknown = np.flatnonzero(buckets < 0)
         while len(unknown):
-            bucket, room = self._next_bucket()
+            bucket, room = self._choice.next(self._counts)
             chosen, unknown = unknown[:room], unknown[room:]
             self._counts[bucket] = self._counts.get(bucket, 0) + len(chosen)
             buckets[chosen] = bucket
             self._add(distinct[chosen], buckets[chosen])
         found: np.ndarray = buckets[places]
         return found
-
-    def _next_bucket(self) -> tuple[int, int]:
-        """Return a bucket for new keys, and how many it takes."""
-        for bucket in sorted(self._counts):
-            if self._counts[bucket] < self._target:
-                return bucket, self._target - self._counts[bucket]
-        free = next(number for number in range(len(self._counts) + 1) if number not in self._counts)
-        if free < self._most:
-            return free, self._target
-        # All are full, and no more may be made: they grow alike.
-        smallest = min(self._counts, key=lambda bucket: self._counts[bucket])
-        return smallest, self._target

@@ -270,9 +270,11 @@ class _KeyWriter(_Writer):
     def __init__(self, table: TableHandle, *, records: bool, afresh: bool = False) -> None:
         super().__init__(table)
         self._records = records
-        self._locations = KeyLocations(table, afresh=afresh) if table.schema.moves_keys else None
-        if self._locations is not None:
-            self._placed = PlacedAt.after(self._locations.snapshot, afresh=afresh)
+        self._locations: KeyLocations | None = None
+        if table.schema.moves_keys:
+            snapshot = table.latest_snapshot()
+            self._locations = KeyLocations.of_table(table, None if afresh else snapshot)
+            self._placed = PlacedAt.after(snapshot, afresh=afresh)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"
@@ -292,7 +294,7 @@ class _KeyWriter(_Writer):
         placed = None
         if self._locations is not None:
             found = self._locations.located(rows, kinds)
-            rows, kinds, placed = found.rows, found.kinds, found.buckets
+            rows, kinds, placed = self._locations.moved(rows, found), found.kind, found.bucket
         for where, positions in self._split(rows, placed):
             first = self._next_sequence(where, len(positions))
             chosen = pa.array(positions)

@@ -95,6 +95,7 @@ def retry(folder: Path) -> dict[str, Any]:
         "retried": failing(lake, folder, "retried", fails_once),
         "retried with a key": failing(lake, folder, "keyed", fails_once, key=True),
         "retried stream": failing_stream(lake, folder),
+        "retried with keys that move": failing_answers(lake),
     }
 
 
@@ -141,6 +142,39 @@ def failing_stream(lake: Any, folder: Path) -> dict[str, Any]:
     query = rows.writeStream.option("checkpointLocation", str(folder / "checkpoint-streamed"))
     query.trigger(availableNow=True).toTable("lake.db.streamed").awaitTermination()
     return state(lake, "streamed")
+
+
+def failing_answers(lake: Any) -> dict[str, Any]:
+    """Every task that writes learns where its keys lie, fails, and asks again in its second try."""
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import writes as write_operations
+
+    spark = lake.spark
+    spark.sql(
+        "CREATE TABLE lake.db.moving (id BIGINT, p BIGINT) PARTITIONED BY (p) TBLPROPERTIES ("
+        "'primary-key' = 'id', 'bucket' = '-1', 'dynamic-bucket.target-row-num' = '3000')"
+    )
+    rows = spark.range(0, 20_000, 1, 4)
+    rows.select("id", (f.col("id") % 3).alias("p")).writeTo("lake.db.moving").append()
+    failed: set[str] = set()
+
+    def locate_and_fail(context: Any, request: dict[str, Any]) -> Any:
+        reply = write_operations.locate(context, request)
+        task = request["attempt"].rsplit("-", 1)[0]
+        if task not in failed:
+            failed.add(task)
+            raise RuntimeError("the answer is lost")
+        return reply
+
+    dispatcher._OWN["write.locate"] = locate_and_fail
+    try:
+        moved = rows.select("id", ((f.col("id") + 1) % 3).alias("p"))
+        moved.writeTo("lake.db.moving").append()
+    finally:
+        dispatcher._OWN["write.locate"] = write_operations.locate
+    found = state(lake, "moving")
+    wrong = lake.spark.sql("SELECT count(*) FROM lake.db.moving WHERE p != (id + 1) % 3").first()[0]
+    return {**found, "others": found["others"] + wrong} if len(failed) > 1 else {"failed": len(failed)}
 
 
 def speculate(folder: Path, master: str) -> dict[str, Any]:

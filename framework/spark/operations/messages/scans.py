@@ -225,9 +225,20 @@ class AggregatesAnswer(TypedDict):
 
 
 class SystemRowsRequest(TableRequest):
-    """The rows of a system table that are wanted."""
+    """The rows of a system table that are wanted, of some of its columns."""
 
+    columns: list[str]
     properties: MicroBatch
+
+
+class SystemRowsAnswer(TypedDict):
+    """Few rows, each a list of values in the order of the columns, or many as `pages`.
+
+    A page is a stream of Arrow, compressed by zlib, in base64.
+    """
+
+    rows: list[list[ValueJson]]
+    pages: list[str]
 
 
 class SingleRowsRequest(TypedDict):

@@ -72,7 +72,8 @@ class Kinds(TypedDict):
 class WriteSpec(TypedDict):
     """Where and how tasks write.
 
-    With `dynamic_buckets` tasks ask for buckets by `write.assign`. `records`: rows are also stored as they
+    With `dynamic_buckets` tasks ask for buckets by `write.assign`, or, if keys may move between partitions
+    (`moves_keys`), for both by `write.locate`. `records`: rows are also stored as they
     come, in a changelog. `parquet_footer` is that of a Parquet file of the table without rows, in base64.
     """
 
@@ -84,6 +85,7 @@ class WriteSpec(TypedDict):
     primary_key: list[str]
     bucket: Buckets | None
     dynamic_buckets: bool
+    moves_keys: bool
     records: bool
     sequence: Sequence
     first_sequence: int
@@ -114,6 +116,29 @@ class AssignAnswer(TypedDict):
     """The bucket of each hash, 32 bits each, in base64."""
 
     buckets: str
+
+
+class LocateRequest(TypedDict):
+    """Rows whose keys may move between partitions: columns of the primary key and the partition, by name.
+
+    `attempt` names the try of a task; `kinds` is the kind of each row, 8 bits each, in base64.
+    """
+
+    write_id: str
+    attempt: str
+    columns: dict[str, list[ValueJson]]
+    kinds: str
+
+
+class LocateAnswer(TypedDict):
+    """The rows to write, in base64 four numbers of 32 bits each.
+
+    These are: which of the rows that came, its kind, its partition among `partitions` (-1: the one that the
+    row names), its bucket.
+    """
+
+    rows: str
+    partitions: list[dict[str, ValueJson]]
 
 
 class WrittenStatistics(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from dataclasses import replace
@@ -14,6 +15,9 @@ from lockgate import procedures
 from lockgate.errors import CommitConflictError, InputError, LockgateError, OptionError, UnsupportedError
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.write.key_index import KeyIndex
+from lockgate.framework.store.write.key_locations import TriedLocations
+from lockgate.framework.types import from_arrow
 from lockgate.pushdown import col
 
 COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.string()), ("n", pa.int64())])
@@ -227,3 +231,51 @@ def test_deletions_cannot_be_ignored_later(catalog: Catalog) -> None:
     other.append(rows((1, "a", 1)))
     other.append(rows((1, "b", 2)))
     assert found(other) == [(1, "a", 2)]
+
+
+def test_a_try_of_a_task_knows_nothing_of_another(catalog: Catalog) -> None:
+    """A task that is tried again writes the deletions of keys that its first try has moved, too."""
+    table = moving(catalog)
+    table.append(rows((1, "a", 1), (2, "b", 2), (3, "c", 3)))
+    locations = TriedLocations(table)
+    insertions = pa.array([0, 0], pa.int8())
+    found = [
+        locations.of_try(attempt).located(rows((1, "b", 9), (4, "a", 9)), insertions)
+        for attempt in ("first", "second", "second")
+    ]
+    assert found[0].kind.to_pylist() == found[1].kind.to_pylist() == [3, 0, 0]
+    assert found[0].row.tolist() == found[1].row.tolist() == [0, 0, 1]
+    assert found[2].kind.to_pylist() == [0, 0]
+    assert locations.placed_for(("a",), 0).snapshot_id == 1
+    with pytest.raises(InputError, match="no key was given bucket 77"):
+        locations.placed_for(("a",), 77)
+
+
+def test_an_index_of_keys_finds_what_was_added() -> None:
+    """Against a dictionary: texts, doubles with both zeros and NaN, and keys with equal hashes."""
+    chosen = random.Random(5)
+    schema = pa.schema([("t", pa.string()), ("d", pa.float64())])
+    types = tuple(from_arrow(field.type) for field in schema)
+    index, model = KeyIndex(schema, types), dict[tuple[Any, ...], int]()
+    doubles = [0.0, -0.0, math.nan, -math.nan, 1.5, math.inf]
+
+    def some(count: int) -> pa.Table:
+        return pa.table(
+            {
+                "t": pa.array([f"k{chosen.randrange(300)}" for _ in range(count)]),
+                "d": pa.array([chosen.choice(doubles) for _ in range(count)], pa.float64()),
+            },
+            schema,
+        )
+
+    def plain(keys: pa.Table) -> list[tuple[Any, ...]]:
+        return [(row["t"], "NaN" if row["d"] != row["d"] else row["d"] + 0.0) for row in keys.to_pylist()]
+
+    for _ in range(60):
+        keys = some(40)
+        assert index.find(keys).tolist() == [model.get(key, -1) for key in plain(keys)]
+        new = {key: at for at, key in enumerate(plain(keys)) if key not in model}
+        index.add(keys.take(pa.array(sorted(new.values()), pa.int64())))
+        for key in sorted(new, key=lambda key: new[key]):
+            model[key] = len(model)
+        assert len(index) == len(model)

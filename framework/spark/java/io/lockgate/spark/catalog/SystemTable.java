@@ -1,13 +1,19 @@
 package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.batches.EarlyAnswer;
 import io.lockgate.spark.batches.LateRow;
+import io.lockgate.spark.batches.Pages;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.MicroBatch;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,17 +22,19 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is
+ * A table such as {@code t$pin} whose rows Python makes each time a query (or micro-batch) is
  * planned.
  *
- * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is
- * read, not when a plan is only shown. A stream runs everything that it plans: it asks for a single
- * row early, while Spark plans the rest.
+ * <p>Few rows are the driver's, so that reading them takes no job; tasks read many. A single row is
+ * asked for when it is read, not when a plan is only shown. A stream runs everything that it plans:
+ * it asks for a single row early, while Spark plans the rest.
  */
 public final class SystemTable implements SupportsRead {
   private final ObjectNode request;
@@ -66,7 +74,7 @@ public final class SystemTable implements SupportsRead {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     ObjectNode ask = question(options);
-    return () -> Rows.of(name, schema, ask, single);
+    return single ? () -> Single.of(name, schema, ask) : new Builder(name, schema, ask);
   }
 
   /** The question for the rows, without the micro-batch that reads them. */
@@ -76,7 +84,7 @@ public final class SystemTable implements SupportsRead {
     // VERSION AS OF, as the option that says the same.
     selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
     ask.set("options", given);
-    return ask;
+    return ofColumns(ask, schema);
   }
 
   /** Tells whether the table is one value: a row of one column. */
@@ -88,17 +96,60 @@ public final class SystemTable implements SupportsRead {
     return schema;
   }
 
-  private record Rows(
-      String name,
-      StructType schema,
-      ObjectNode request,
-      boolean single,
-      EarlyAnswer<InternalRow> early)
+  private static ObjectNode ofColumns(ObjectNode question, StructType schema) {
+    ArrayNode columns = question.putArray("columns");
+    Arrays.stream(schema.fieldNames()).forEach(columns::add);
+    return question;
+  }
+
+  private static JsonNode ask(ObjectNode question) {
+    ObjectNode ask = question.deepCopy();
+    MicroBatch.put(ask, SparkSession.active().sparkContext());
+    return Bridge.ask("system.rows", ask);
+  }
+
+  private static final class Builder implements SupportsPushDownRequiredColumns {
+    private final String name;
+    private final ObjectNode request;
+    private StructType schema;
+
+    Builder(String name, StructType schema, ObjectNode request) {
+      this.name = name;
+      this.schema = schema;
+      this.request = request;
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+      schema = required;
+    }
+
+    /** Spark asks for a scan once for each plan, so in a stream once for each micro-batch. */
+    @Override
+    public Scan build() {
+      JsonNode answer = ask(ofColumns(request, schema));
+      List<byte[]> pages = new ArrayList<>();
+      answer.get("pages").forEach(page -> pages.add(Base64.getDecoder().decode(page.asText())));
+      return pages.isEmpty()
+          ? new Few(name, schema, Values.rowsFromJson(answer.get("rows"), schema))
+          : new Pages(name, schema, pages);
+    }
+  }
+
+  private record Few(String name, StructType readSchema, InternalRow[] rows) implements LocalScan {
+    @Override
+    public String description() {
+      return name;
+    }
+  }
+
+  private record Single(
+      String name, StructType schema, ObjectNode request, EarlyAnswer<InternalRow> early)
       implements LocalScan {
-    static Rows of(String name, StructType schema, ObjectNode request, boolean single) {
-      boolean early = single && MicroBatch.isPlanned(SparkSession.active().sparkContext());
-      Supplier<InternalRow> row = () -> ask(schema, request)[0];
-      return new Rows(name, schema, request, single, early ? EarlyAnswer.of(row) : null);
+    static Single of(String name, StructType schema, ObjectNode request) {
+      boolean early = MicroBatch.isPlanned(SparkSession.active().sparkContext());
+      Supplier<InternalRow> row = () -> first(schema, request);
+      return new Single(name, schema, request, early ? EarlyAnswer.of(row) : null);
     }
 
     @Override
@@ -111,22 +162,17 @@ public final class SystemTable implements SupportsRead {
       return name;
     }
 
-    /** Spark asks for them once for each plan, so in a stream once for each micro-batch. */
     @Override
     public InternalRow[] rows() {
-      return single
-          ? new InternalRow[] {new LateRow(schema.length(), request, this::first)}
-          : ask(schema, request);
+      return new InternalRow[] {new LateRow(schema.length(), request, this::first)};
     }
 
     private InternalRow first() {
-      return early == null ? ask(schema, request)[0] : early.get();
+      return early == null ? first(schema, request) : early.get();
     }
 
-    private static InternalRow[] ask(StructType schema, ObjectNode request) {
-      ObjectNode ask = request.deepCopy();
-      MicroBatch.put(ask, SparkSession.active().sparkContext());
-      return Values.rowsFromJson(Bridge.ask("system.rows", ask).get("rows"), schema);
+    private static InternalRow first(StructType schema, ObjectNode request) {
+      return Values.rowsFromJson(ask(request).get("rows"), schema)[0];
     }
   }
 }

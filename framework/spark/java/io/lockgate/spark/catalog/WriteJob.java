@@ -11,7 +11,7 @@ import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.files.SentConfiguration;
 import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.write.Committed;
-import io.lockgate.spark.write.FilesWritten;
+import io.lockgate.spark.write.TaskWriter.FilesWritten;
 import io.lockgate.spark.write.WriteSpec;
 import io.lockgate.spark.write.Writers;
 import java.util.Arrays;

@@ -33,13 +33,16 @@ public final class SplitPacker {
   private final long most;
   private final long openCost;
   private final boolean byBucket;
+  private final boolean wholeFiles;
   private final Map<InternalRow, Integer> planned = new HashMap<>();
 
-  private SplitPacker(ScanSpec spec, long most, long openCost, boolean byBucket) {
+  private SplitPacker(
+      ScanSpec spec, long most, long openCost, boolean byBucket, boolean wholeFiles) {
     this.spec = spec;
     this.most = most;
     this.openCost = openCost;
     this.byBucket = byBucket;
+    this.wholeFiles = wholeFiles;
   }
 
   /**
@@ -48,23 +51,32 @@ public final class SplitPacker {
    */
   public static SplitPacker of(
       SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
-    JsonNode sizes = plan.get("split_sizes");
-    long openCost =
-        sizes.get("open_file_cost").isNull()
-            ? spark.sessionState().conf().filesOpenCostInBytes()
-            : sizes.get("open_file_cost").asLong();
-    long most =
-        sizes.get("target_size").isNull()
-            ? sparksSize(spark, plan, openCost)
-            : sizes.get("target_size").asLong();
+    long openCost = openCost(spark, plan);
+    long most = most(spark, plan, openCost);
     boolean bucketed =
         mayKeepBuckets
             && !plan.get("bucketing").isNull()
             && spark.sessionState().conf().v2BucketingEnabled();
-    SplitPacker packer = new SplitPacker(spec, Math.max(most, 1), openCost, bucketed);
+    SplitPacker packer = new SplitPacker(spec, most, openCost, bucketed, false);
     return bucketed && !packer.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
-        ? new SplitPacker(spec, packer.most, openCost, false)
+        ? new SplitPacker(spec, most, openCost, false, false)
         : packer;
+  }
+
+  /** Packs files that are read in order, each of them by one task. */
+  public static SplitPacker ofWholeFiles(SparkSession spark, ScanSpec spec, JsonNode plan) {
+    long openCost = openCost(spark, plan);
+    return new SplitPacker(spec, most(spark, plan, openCost), openCost, false, true);
+  }
+
+  private static long openCost(SparkSession spark, JsonNode plan) {
+    JsonNode wanted = plan.get("split_sizes").get("open_file_cost");
+    return wanted.isNull() ? spark.sessionState().conf().filesOpenCostInBytes() : wanted.asLong();
+  }
+
+  private static long most(SparkSession spark, JsonNode plan, long openCost) {
+    JsonNode wanted = plan.get("split_sizes").get("target_size");
+    return Math.max(wanted.isNull() ? sparksSize(spark, plan, openCost) : wanted.asLong(), 1);
   }
 
   private static long sparksSize(SparkSession spark, JsonNode plan, long openCost) {
@@ -79,7 +91,7 @@ public final class SplitPacker {
   }
 
   private boolean keepsWithEase(JsonNode plan, int cores) {
-    List<SplitSpec> pieces = spec.splits(plan, most);
+    List<SplitSpec> pieces = spec.splits(plan, wholeFiles ? Long.MAX_VALUE : most);
     int free = pack(pieces, LockgatePartition.Any::new).size();
     Map<InternalRow, List<SplitSpec>> buckets = byKey(pieces);
     int kept =
@@ -104,7 +116,7 @@ public final class SplitPacker {
    * The partitions of a plan: the first one, or one that filters known at run time left less of.
    */
   public synchronized InputPartition[] partitions(JsonNode plan) {
-    List<SplitSpec> pieces = spec.splits(plan, most);
+    List<SplitSpec> pieces = spec.splits(plan, wholeFiles ? Long.MAX_VALUE : most);
     if (!byBucket) {
       return pack(pieces, LockgatePartition.Any::new).toArray(InputPartition[]::new);
     }

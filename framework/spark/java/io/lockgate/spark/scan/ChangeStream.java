@@ -139,11 +139,14 @@ final class ChangeStream
     ScanSpec spec = ScanSpec.of(table.name(), table.structType(), read, batch, new Filter[0]);
     PartitionReaderFactory stored = OrcScans.readerFactory(session, spec);
     if (table.view() != null) {
-      readers = table.view().show(stored, columns, shown);
+      readers = table.view().showChanges(stored, columns, shown);
     } else {
       readers = drops ? new MappedBatches(stored, new KeptRows(columns.length())) : stored;
     }
-    return SplitPacker.of(session, spec, batch, false).partitions(batch);
+    return (table.view() != null && table.view().arrays()
+            ? SplitPacker.ofWholeFiles(session, spec, batch)
+            : SplitPacker.of(session, spec, batch, false))
+        .partitions(batch);
   }
 
   @Override

@@ -264,7 +264,8 @@ public final class LockgateScan
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return ColumnarSupportMode.SUPPORTED;
+    boolean paired = follows && view != null && view.arrays();
+    return paired ? ColumnarSupportMode.UNSUPPORTED : ColumnarSupportMode.SUPPORTED;
   }
 
   @Override

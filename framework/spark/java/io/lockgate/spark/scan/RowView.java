@@ -1,7 +1,9 @@
 package io.lockgate.spark.scan;
 
 import io.lockgate.spark.batches.MappedBatches;
+import io.lockgate.spark.batches.PairedChanges;
 import io.lockgate.spark.batches.PlainVector;
+import io.lockgate.spark.batches.RowKinds;
 import io.lockgate.spark.files.FileColumns;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -24,12 +26,6 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
   static final String ROW_KIND = "rowkind";
-  private static final UTF8String[] KINDS = {
-    UTF8String.fromString("+I"),
-    UTF8String.fromString("-U"),
-    UTF8String.fromString("+U"),
-    UTF8String.fromString("-D")
-  };
 
   /** The view of a name, null for tables whose rows are shown as they are. */
   public static RowView of(String name) {
@@ -43,7 +39,7 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
 
   /** Tells whether changes can be followed as the view shows them. */
   public boolean follows() {
-    return kinds && !arrays;
+    return kinds;
   }
 
   private boolean isKind(String column) {
@@ -63,9 +59,12 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
   StructType stored(StructType shown, StructType table) {
     Set<String> names = new LinkedHashSet<>();
     StructType stored = new StructType();
+    if (arrays) {
+      stored = stored.add(FileColumns.VALUE_KIND, DataTypes.ByteType, true);
+    }
     for (String name : shown.fieldNames()) {
       if (isKind(name)) {
-        stored = stored.add(FileColumns.VALUE_KIND, DataTypes.ByteType, true);
+        stored = arrays ? stored : stored.add(FileColumns.VALUE_KIND, DataTypes.ByteType, true);
       } else if (!isId(name) && names.add(name)) {
         stored = stored.add(table.apply(name));
       }
@@ -82,6 +81,14 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
       }
     }
     return stored;
+  }
+
+  /** Shows changes that are followed: the two rows of an update together where rows are arrays. */
+  PartitionReaderFactory showChanges(
+      PartitionReaderFactory readers, StructType stored, StructType columns) {
+    return arrays
+        ? new PairedChanges(readers, stored, FileColumns.VALUE_KIND, columns, ROW_KIND)
+        : show(readers, stored, columns);
   }
 
   PartitionReaderFactory show(
@@ -126,11 +133,7 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
 
     @Override
     public UTF8String getUTF8String(int row) {
-      int kind = kinds.isNullAt(row) ? 0 : kinds.getByte(row);
-      if (kind < 0 || kind >= KINDS.length) {
-        throw new IllegalStateException("a data file has a row of the unknown kind " + kind);
-      }
-      return KINDS[kind];
+      return RowKinds.text(kinds.isNullAt(row) ? 0 : kinds.getByte(row));
     }
   }
 

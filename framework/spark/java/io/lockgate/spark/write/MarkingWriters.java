@@ -58,14 +58,15 @@ public record MarkingWriters(Writers writers) implements DeltaWriterFactory {
 
     @Override
     public WriterCommitMessage commit() throws IOException {
-      ArrayNode messages = (ArrayNode) JSON.readTree(((FilesWritten) rows.commit()).json());
+      ArrayNode messages =
+          (ArrayNode) JSON.readTree(((TaskWriter.FilesWritten) rows.commit()).json());
       for (Map.Entry<String, Roaring64NavigableMap> file : deleted.entrySet()) {
         messages
             .addObject()
             .put("marked", file.getKey())
             .put("positions", portable(file.getValue()));
       }
-      return new FilesWritten(messages.toString());
+      return new TaskWriter.FilesWritten(messages.toString());
     }
 
     private static String portable(Roaring64NavigableMap positions) throws IOException {

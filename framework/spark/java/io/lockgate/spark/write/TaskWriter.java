@@ -13,6 +13,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.DataType;
 
 /**
@@ -20,6 +21,9 @@ import org.apache.spark.sql.types.DataType;
  * commit or abort.
  */
 public abstract class TaskWriter implements DataWriter<InternalRow> {
+  /** The files of one task: a JSON array of the messages of write.commit. */
+  public record FilesWritten(String json) implements WriterCommitMessage {}
+
   private final WriteSpec spec;
   private final Configuration conf;
   private final BucketHash hash;

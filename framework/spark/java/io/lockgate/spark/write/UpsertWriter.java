@@ -40,8 +40,8 @@ final class UpsertWriter extends TaskWriter {
   // Columns of a sorted row before the table's own.
   private static final int BUCKET = 0;
   private static final int ARRIVAL = 1;
-  private static final int KIND = 2;
-  private static final int BEFORE = 3;
+  static final int KIND = 2;
+  static final int BEFORE = 3;
   // By their numbers in files.
   private static final List<String> KINDS = List.of("+I", "-U", "+U", "-D");
 
@@ -56,7 +56,7 @@ final class UpsertWriter extends TaskWriter {
   private final UpsertMerge merge;
   private final int kindColumn;
   private long arrivals;
-  private final AskedBuckets asked;
+  private final AskedRows asked;
   private DataFileWriter file;
   private DataFileWriter changelog;
 
@@ -79,7 +79,7 @@ final class UpsertWriter extends TaskWriter {
     this.sorter = sorter(ordering(order));
     this.merge = new UpsertMerge(spec.mergePlan(), spec, types, BEFORE, KIND);
     this.kindColumn = spec.kindColumn();
-    this.asked = spec.asksForBuckets() ? new AskedBuckets(spec, BEFORE) : null;
+    this.asked = AskedRows.of(spec, types, attempt);
   }
 
   private static DataType[] types(WriteSpec spec) {

@@ -36,6 +36,7 @@ public final class WriteSpec implements Serializable {
   private final Map<Integer, String> refusedKinds = new HashMap<>();
   private final int buckets;
   private final boolean asksForBuckets;
+  private final boolean movesKeys;
   private final boolean records;
   private final long firstSequence;
   private final Map<String, FileStatistics.Mode> statistics;
@@ -61,6 +62,7 @@ public final class WriteSpec implements Serializable {
     bucketKey = bucket.isNull() ? new int[0] : ordinals(bucket.get("columns"));
     buckets = bucket.isNull() ? -1 : bucket.get("count").asInt();
     asksForBuckets = begin.get("dynamic_buckets").asBoolean();
+    movesKeys = begin.get("moves_keys").asBoolean();
     records = begin.get("records").asBoolean();
     sequence = ordinals(begin.get("sequence").get("columns"));
     descending = begin.get("sequence").get("descending").asBoolean();
@@ -222,6 +224,13 @@ public final class WriteSpec implements Serializable {
   /** Tells whether the driver gives each key its bucket. */
   boolean asksForBuckets() {
     return asksForBuckets;
+  }
+
+  /**
+   * Tells whether keys may move between partitions, of which the driver then gives each key one.
+   */
+  boolean movesKeys() {
+    return movesKeys;
   }
 
   /** Tells whether rows are also stored as they come, in a changelog. */

@@ -3,9 +3,11 @@ package io.lockgate.spark.write;
 import io.lockgate.spark.bridge.Failure;
 import java.io.IOException;
 import java.io.Serializable;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
@@ -36,16 +38,26 @@ public record Writers(
 
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task) {
-    return new Rows(open(partition, task, -1), this, false);
+    return new Rows(open(partition, task), this, false);
   }
 
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
-    return new Rows(open(partition, task, epoch), this, true);
+    return new Rows(open(partition, task), this, true);
   }
 
-  private TaskWriter open(int partition, long task, long epoch) {
-    return TaskWriters.writer(spec, hadoop.value(), partition, task, epoch);
+  /** The id of the write, the partition and the task make the names of files unique. */
+  private TaskWriter open(int partition, long task) {
+    String attempt = spec.writeId() + "-" + partition + "-" + task;
+    Configuration conf = hadoop.value().value();
+    try {
+      return spec.keyed()
+          ? new UpsertWriter(spec, conf, attempt)
+          : new AppendWriter(spec, conf, attempt);
+    } catch (IOException failure) {
+      throw new UncheckedIOException(
+          "cannot write task " + task + " of partition " + partition, failure);
+    }
   }
 
   private boolean isInOrder() {
@@ -141,7 +153,7 @@ public record Writers(
     @Override
     public DeltaWriter<InternalRow> createWriter(int partition, long task) {
       return new Changes(
-          new Rows(writers.open(partition, task, -1), writers, false), writers.schema, columns);
+          new Rows(writers.open(partition, task), writers, false), writers.schema, columns);
     }
   }
 
