@@ -70,7 +70,7 @@ def test_tasks_read_the_pages_of_many_rows(
         found = spark.table(f"{zoo}.{name}.{suffix}")
         assert exact_rows(found.toArrow()) == exact_rows(truth), suffix
         assert found.count() == truth.num_rows, suffix
-        plan = found._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+        plan = str(found._jdf.queryExecution().executedPlan().toString())
         assert ("BatchScan" in plan) == (truth.num_rows > 0), plan
     files = spark.sql(f"SELECT level + 1 AS up, file_path FROM {zoo}.{name}.files WHERE record_count > 0")
     assert {row.file_path for row in files.collect()} == set(table.system("files")["file_path"].to_pylist())

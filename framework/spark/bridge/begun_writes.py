@@ -73,10 +73,10 @@ class BegunWrite:
             raise InputError(f"a task sent {rows.num_rows} rows and {len(kinds)} kinds of rows")
         of_rows = pa.Array.from_buffers(pa.int8(), len(kinds), [None, pa.py_buffer(kinds)])
         with self.lock:
-            known = self.locations.of_try(attempt)
-            found = known.located(rows, of_rows)
+            locations = self.locations.of_try(attempt)
+            found = locations.located(rows, of_rows)
             named, numbers = np.unique(found.partition[found.moved], return_inverse=True)
-            partitions = [known.partitions[number] for number in named]
+            partitions = [locations.partitions[number] for number in named]
         answer = np.empty((len(found.row), 4), _NUMBERS)
         answer[:, 0], answer[:, 1], answer[:, 3] = found.row, found.kind, found.bucket
         answer[:, 2] = -1

@@ -21,6 +21,7 @@ from lockgate.framework.spark.explain import ScanReports
 from lockgate.framework.spark.grants import Grants
 from lockgate.framework.spark.operations import aggregates as aggregate_operations
 from lockgate.framework.spark.operations import alterations as alter_operations
+from lockgate.framework.spark.operations import assignments as assignment_operations
 from lockgate.framework.spark.operations import catalogs as catalog_operations
 from lockgate.framework.spark.operations import flow_operations
 from lockgate.framework.spark.operations import governance as governance_operations
@@ -57,6 +58,7 @@ _OWN: dict[str, Handler] = {
     **system_operations.OPERATIONS,
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
+    **assignment_operations.OPERATIONS,
     **stream_operations.OPERATIONS,
     **change_operations.OPERATIONS,
     **flow_operations.OPERATIONS,

@@ -208,7 +208,7 @@ def _answer(
         "rows": [
             [value_to_json(types[name], row[name]) for name in request["columns"]]
             for batch in few
-            for row in (batch.to_pylist() if types else [{}] * batch.num_rows)
+            for row in batch.to_pylist()
         ],
         "pages": [],
     }

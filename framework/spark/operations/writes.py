@@ -26,13 +26,9 @@ from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.common import Committed
 from lockgate.framework.spark.operations.messages.writes import (
-    AssignAnswer,
-    AssignRequest,
     BeginRequest,
     EndRequest,
     Kinds,
-    LocateAnswer,
-    LocateRequest,
     StatisticsMode,
     WriteRequest,
     WriteSpec,
@@ -43,7 +39,7 @@ from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.visibility import require_write_keys
-from lockgate.framework.types import from_spark_type, to_spark_type, value_to_json
+from lockgate.framework.types import from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
@@ -241,35 +237,6 @@ def _first_sequence(table: Table) -> int:
     return max((entry.file.max_sequence_number for entry in live), default=-1) + 1
 
 
-def assign(context: Context, request: AssignRequest) -> AssignAnswer:
-    """Give keys of a partition their buckets, for all tasks of a write; InputError if it has ended."""
-    begun = context.dispatcher.writes.get(request["write_id"])
-    if begun is None:
-        raise InputError("the write whose task asks for buckets has ended; run the statement again")
-    buckets = begun.assign(request["partition"], base64.b64decode(request["hashes"]))
-    return {"buckets": base64.b64encode(buckets).decode()}
-
-
-def locate(context: Context, request: LocateRequest) -> LocateAnswer:
-    """Say where rows go whose keys may move between partitions; InputError if the write has ended."""
-    begun = context.dispatcher.writes.get(request["write_id"])
-    if begun is None:
-        raise InputError("the write whose task asks where keys lie has ended; run the statement again")
-    kinds = base64.b64decode(request["kinds"])
-    rows, partitions = begun.locate(request["attempt"], request["columns"], kinds)
-    fields = [begun.table.schema.field(name) for name in begun.table.schema.partition_keys]
-    return {
-        "rows": base64.b64encode(rows).decode(),
-        "partitions": [
-            {
-                field.name: value_to_json(field.type, value)
-                for field, value in zip(fields, values, strict=True)
-            }
-            for values in partitions
-        ],
-    }
-
-
 def commit(context: Context, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # The table as it was when the write began: the files have its schema, not that of a table made later.
@@ -413,8 +380,6 @@ def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMes
 
 OPERATIONS = {
     "write.begin": begin,
-    "write.assign": assign,
-    "write.locate": locate,
     "write.commit": commit,
     "write.abort": abort,
 }

@@ -168,10 +168,10 @@ class KeyLocations:
         there = earlier._slots(keys.take(pa.array(new)))
         taken = np.unique(there[there >= 0], return_index=True)[1]
         if len(taken):
-            known = np.flatnonzero(there >= 0)[taken]
-            at = there[known]
+            first = np.flatnonzero(there >= 0)[taken]
+            at = there[first]
             self._add(
-                keys.take(pa.array(new[known])),
+                keys.take(pa.array(new[first])),
                 earlier._partition[at],
                 earlier._bucket[at],
                 earlier._there[at],

@@ -147,7 +147,7 @@ def failing_stream(lake: Any, folder: Path) -> dict[str, Any]:
 def failing_answers(lake: Any) -> dict[str, Any]:
     """Every task that writes learns where its keys lie, fails, and asks again in its second try."""
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import writes as write_operations
+    from lockgate.framework.spark.operations import assignments
 
     spark = lake.spark
     spark.sql(
@@ -159,7 +159,7 @@ def failing_answers(lake: Any) -> dict[str, Any]:
     failed: set[str] = set()
 
     def locate_and_fail(context: Any, request: dict[str, Any]) -> Any:
-        reply = write_operations.locate(context, request)
+        reply = assignments.locate(context, request)
         task = request["attempt"].rsplit("-", 1)[0]
         if task not in failed:
             failed.add(task)
@@ -171,10 +171,10 @@ def failing_answers(lake: Any) -> dict[str, Any]:
         moved = rows.select("id", ((f.col("id") + 1) % 3).alias("p"))
         moved.writeTo("lake.db.moving").append()
     finally:
-        dispatcher._OWN["write.locate"] = write_operations.locate
+        dispatcher._OWN["write.locate"] = assignments.locate
     found = state(lake, "moving")
     wrong = lake.spark.sql("SELECT count(*) FROM lake.db.moving WHERE p != (id + 1) % 3").first()[0]
-    return {**found, "others": found["others"] + wrong} if len(failed) > 1 else {"failed": len(failed)}
+    return {**found, "others": found["others"] + wrong} if failed else {"failed": 0}
 
 
 def speculate(folder: Path, master: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -119,9 +120,10 @@ public final class SystemTable implements SupportsRead {
       this.request = request;
     }
 
+    /** Keeps a column where none is wanted, for rows to be counted by. */
     @Override
     public void pruneColumns(StructType required) {
-      schema = required;
+      schema = required.isEmpty() ? new StructType(new StructField[] {schema.apply(0)}) : required;
     }
 
     /** Spark asks for a scan once for each plan, so in a stream once for each micro-batch. */

@@ -143,7 +143,7 @@ final class ChangeStream
     } else {
       readers = drops ? new MappedBatches(stored, new KeptRows(columns.length())) : stored;
     }
-    return (table.view() != null && table.view().arrays()
+    return (table.view() != null && table.view().pairs(true)
             ? SplitPacker.ofWholeFiles(session, spec, batch)
             : SplitPacker.of(session, spec, batch, false))
         .partitions(batch);

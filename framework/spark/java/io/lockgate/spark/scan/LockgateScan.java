@@ -264,8 +264,7 @@ public final class LockgateScan
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    boolean paired = follows && view != null && view.arrays();
-    return paired ? ColumnarSupportMode.UNSUPPORTED : ColumnarSupportMode.SUPPORTED;
+    return RowView.columnar(view, follows);
   }
 
   @Override

@@ -11,6 +11,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan.ColumnarSupportMode;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -40,6 +41,18 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
   /** Tells whether changes can be followed as the view shows them. */
   public boolean follows() {
     return kinds;
+  }
+
+  /** Tells whether two rows of an update are shown as one. */
+  boolean pairs(boolean follows) {
+    return arrays && follows;
+  }
+
+  /** Tells whether what a view, or null for none, shows is read by columns. */
+  static ColumnarSupportMode columnar(RowView view, boolean follows) {
+    return view != null && view.pairs(follows)
+        ? ColumnarSupportMode.UNSUPPORTED
+        : ColumnarSupportMode.SUPPORTED;
   }
 
   private boolean isKind(String column) {
