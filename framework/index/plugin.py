@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Ask indexes of tables that have some, unless `*index.read.enabled` says no."""
     found: list[FilePruner] = []
-    if has_table_indexes(table.schema.options) and table.options.get_option(options_of_tables.INDEX_READ):
+    if _has_index(table) and table.options.get_option(options_of_tables.INDEX_READ):
         from lockgate.framework.index.database.pruner import ByIndex
 
         found.append(ByIndex(table))
@@ -63,29 +63,36 @@ def _segment_collectors(table: TableHandle) -> Sequence[FileCollector]:
     return [collector] if collector.indexed else []
 
 
+def _has_index(table: TableHandle) -> bool:
+    return has_table_indexes(table.schema.options)
+
+
 def _writes_segments(table: TableHandle) -> bool:
-    wanted = has_table_indexes(table.schema.options)
-    return wanted and table.options.get_option(options_of_tables.INDEX_WRITE)
+    return _has_index(table) and table.options.get_option(options_of_tables.INDEX_WRITE)
 
 
 @hookimpl
 def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
-    """Put segments of new files into their commits, and take columns out that are encrypted by now."""
-    if not _writes_segments(table) and not table.options.get_option(options_of_tables.ORC_ENCRYPT):
+    """Put segments of new files and bounds of manifests into commits, without columns that are encrypted."""
+    indexed, encrypts = _has_index(table), bool(table.options.get_option(options_of_tables.ORC_ENCRYPT))
+    if not indexed and not encrypts:
         return []
+    from lockgate.framework.index.database.bounds import BoundsParticipant
     from lockgate.framework.index.database.participant import SegmentParticipant
 
-    return [SegmentParticipant(table)]
+    segments = [SegmentParticipant(table)] if encrypts or _writes_segments(table) else []
+    return [*segments, BoundsParticipant(table)]
 
 
 @hookimpl
 def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     """Offer the kinds of the index database."""
     from lockgate.framework.index.database.blooms import BLOOM, Blooms
+    from lockgate.framework.index.database.bounds import BOUNDS, Bounds
     from lockgate.framework.index.database.kinds import NGRAMS, VALUES, Ngrams, Values
     from lockgate.framework.index.database.words import WORDS, Words
 
-    return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words(), BLOOM: Blooms()}
+    return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words(), BLOOM: Blooms(), BOUNDS: Bounds()}
 
 
 @hookimpl

@@ -44,6 +44,12 @@ from lockgate.framework.plugins.events import (
 )
 from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager
+from lockgate.framework.plugins.manifest_contracts import (
+    ListedManifest,
+    ManifestParticipant,
+    ManifestPruner,
+    SkippedManifests,
+)
 from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
@@ -74,6 +80,9 @@ __all__ = [
     "KeyUnwrapped",
     "LakeMethod",
     "LineageSink",
+    "ListedManifest",
+    "ManifestParticipant",
+    "ManifestPruner",
     "MaskFactory",
     "MaskFunction",
     "NewIndexFile",
@@ -84,6 +93,7 @@ __all__ = [
     "RowsCommitted",
     "ScanPlanned",
     "SetPruner",
+    "SkippedManifests",
     "SnapshotSource",
     "StreamProgressed",
     "SystemTable",

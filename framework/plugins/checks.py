@@ -23,7 +23,7 @@ from lockgate.framework.plugins.contracts import (
 )
 
 # The steps of every scan that leave files out, and the line of a scan without any.
-STEPS = ("partitions", "buckets", "keys", "statistics", "limit", "order")
+STEPS = ("manifests", "partitions", "buckets", "keys", "statistics", "limit", "order")
 _TAKEN = frozenset({*STEPS, "snapshot"})
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 PAIMONS_TABLES = frozenset({"all_table_options", "catalog_options", "partitions", "tables"})

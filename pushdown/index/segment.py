@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lockgate.errors import CorruptFileError
+from lockgate.pushdown.index.inflate import inflated
 from lockgate.pushdown.index.postings import Block, Words, encode, found_in
 
 MAGIC = b"LGINDEX2"
@@ -171,12 +172,12 @@ class Segment:
 
     def _load(self, directory: bytes) -> None:
         try:
-            listing = json.loads(zlib.decompress(directory))
+            listing = json.loads(inflated(directory, self.name))
             rows, block_rows = (np.array(listing[key], np.int64) for key in ("rows", "block_rows"))
             self.files = Files(tuple(listing["names"]), rows, block_rows)
             found = {PartName(each["kind"], each["field"], each["type"]): each for each in listing["parts"]}
             sound = len(rows) == len(block_rows) == len(self.files.names) and bool(np.all(block_rows > 0))
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFileError(f"{self.name} is damaged: {error}") from None
         if not sound:
             raise CorruptFileError(f"{self.name} is damaged: its directory contradicts itself")

@@ -9,6 +9,8 @@ import pytest
 from governed_world import World
 from ranger_world import allow, deny, mask, row_filter
 
+from lockgate.framework.index.database import searches
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.explain import explain_pushdown
 from lockgate.framework.spark.session import dispatcher
 
@@ -114,6 +116,36 @@ def test_three_tables(spark: SparkSession, left: str, right: str, table: Named) 
         f"SELECT l.id FROM {left} l JOIN {right} r ON l.k = r.k JOIN {third} t ON l.k = t.k ORDER BY 1"
     )
     assert [row.id for row in frame.collect()] == [n * ROWS + 7 for n in range(5, 10)]
+
+
+def test_a_side_whose_options_choose_its_state_leaves_no_file_out(
+    spark: SparkSession, left: str, right: str
+) -> None:
+    """What it has by the next plan may be another state than that of this one."""
+    spark.sql(f"ALTER TABLE {right} SET TBLPROPERTIES ('scan.snapshot-id' = '1')")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        frame = spark.sql(f"SELECT l.id FROM {left} l JOIN {right} r ON l.k = r.k")
+        read = files(frame)
+        assert read["left"] == FILES
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+        spark.sql(f"ALTER TABLE {right} UNSET TBLPROPERTIES ('scan.snapshot-id')")
+
+
+def test_searches_count_once_however_often_they_are_planned(
+    spark: SparkSession, left: str, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searches, "SEARCHES", searches.Searches())
+    query = f"SELECT l.id FROM {left} l JOIN {right} r ON l.k = r.k WHERE l.id >= 0 AND r.file < 9"
+    spark.sql(query).collect()
+    assert plugins().events.flush(10)
+    counted = {
+        tuple(sorted((column, each.searches) for (column, _), each in table.items()))
+        for table in searches.SEARCHES._found.values()
+    }
+    assert {count for table in counted for _, count in table} == {1}, counted
+    assert len(counted) == 2, counted
 
 
 def test_hidden_rows_and_values_leave_no_file_out(world: World, left: str, right: str) -> None:

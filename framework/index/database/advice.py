@@ -28,7 +28,7 @@ from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.schema.secret_columns import secrets_of
-from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields, is_of_manifests
 from lockgate.framework.types import DataField
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index.merge_segments import LEAST_PLACES, MOST_DENSITY, merge_segments
@@ -119,7 +119,7 @@ def _candidates(table: Table, columns: Sequence[str] | None) -> Iterator[Indexed
 
 def _kinds_of(field: DataField) -> Iterator[IndexedField]:
     for name, kind in sorted(plugins().index_kinds().items()):
-        if kind.accepts(field.type):
+        if not is_of_manifests(kind) and kind.accepts(field.type):
             yield IndexedField(name, field, chosen=False)
 
 

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database.kinds import VALUES
 from lockgate.framework.index.database.segments import opened, report_damage, segment_entries
+from lockgate.framework.options.table_options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index.container import damage_named
@@ -28,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Keys of both sides, of which each takes 16 bytes while they are compared: 20 million take a second or two.
 MOST_PAIRS = 20_000_000
-# Fewer files are read sooner.
+# Fewer files are read sooner. The connector does not ask about a scan of so few, by a number of its own.
 FEW_FILES = 8
 # Equal values of these kinds have equal hashes, and Spark compares them as they are: floats have two zeros,
 # and the texts of a CHAR are padded.
@@ -41,19 +43,25 @@ def joined_files(
     """Return which files may have a row that finds a partner in each of some joins.
 
     The joins with the fewest keys come first, since they may leave few files for the others. A join says
-    nothing if the database lacks a file of the other side, or if there are too many keys.
+    nothing if the database lacks a file of the other side, or if there are too many keys. The files of the
+    other side are only looked at if both sides have an index.
     """
-    compared = [
+    left = np.ones(len(files), np.bool_)
+    if len(files) <= FEW_FILES:
+        return left.tolist()
+    sides = (
         (_Side(table, each.column, files), _Side(each.other, each.other_column, each.other_files))
         for each in joined
+    )
+    compared = [
+        (own, other)
+        for own, other in sides
+        if own.kind is not None and own.kind is other.kind and other.is_looked_up and own.parts
     ]
     compared.sort(key=lambda sides: sides[0].pairs + sides[1].pairs)
-    left = np.ones(len(files), np.bool_)
     for own, other in compared:
         if np.count_nonzero(left) <= FEW_FILES or own.pairs + other.pairs > MOST_PAIRS:
             break
-        if own.kind is None or own.kind is not other.kind:
-            continue
         keys = other.keys()
         if keys is not None:
             left &= own.having(keys)
@@ -82,6 +90,14 @@ class _Side:
         """The kind of the column's values, None if those of two tables cannot be compared."""
         found = None if self.field is None else value_kind_of(self.field.type)
         return found if found in _ALIKE else None
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Say whether the table's options have scans use an index of the column's values."""
+        if self.field is None or not self.table.options.get_option(INDEX_READ):
+            return False
+        wanted = indexed_fields(self.table.schema)
+        return any((each.kind, each.field.id) == (VALUES, self.field.id) for each in wanted)
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import CommitConflictError, InputError, nearest
+from lockgate.framework.index.database.bounds import bounds_entries, lacks_bounds
 from lockgate.framework.index.database.collector import SegmentCollector, part_name
 from lockgate.framework.index.database.participant import (
     keeps_parts,
@@ -27,7 +28,7 @@ from lockgate.framework.store.manifests.index_manifest import IndexEntry
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.store.schema.table_indexes import IndexedField, bounded_fields, indexed_fields
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index.segment import PartName, Segment
@@ -70,7 +71,7 @@ class BuildIndex(Procedure):
         table = context.table(arguments["table"])
         check_writable(table.schema)
         indexed = indexed_fields(table.schema)
-        if not indexed:
+        if not indexed and not bounded_fields(table.schema):
             raise InputError(
                 f"table {table.identifier} has no column to index: set 'index.values.columns' first"
             )
@@ -84,6 +85,8 @@ class BuildIndex(Procedure):
             _commit(table, IndexFileChanges(added))
             sizes += [len(each.data) for each in added]
             context.report(f"indexed {len(batch)} files of {table.identifier}")
+        if lacks_bounds(table, table.latest_snapshot()):
+            _commit(table, IndexFileChanges())
         return [(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
 
     def _expected(self, context: ProcedureContext, table: Table, lacking: Sequence[_UnindexedFile]) -> int:
@@ -282,7 +285,9 @@ def _field_id(table: Table, name: str) -> int:
 def _dropped(table: Table, fields: set[int] | None) -> _Rewrite:
     entries = entries_of(table, table.latest_snapshot())
     if fields is None:
-        return _Rewrite(tuple(entries))
+        snapshot = table.latest_snapshot()
+        of_manifests = bounds_entries(table, None if snapshot is None else snapshot.index_manifest)
+        return _Rewrite((*entries, *of_manifests))
     found = [
         (entry, segment)
         for entry, segment in _opened(table, entries)

@@ -11,10 +11,19 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lockgate.errors import CorruptFileError
+from lockgate.framework.index.database.bounds import skipped_manifests
 from lockgate.framework.index.database.joins import joined_files
 from lockgate.framework.index.database.segments import opened, report_damage, segment_entries
-from lockgate.framework.plugins import AskedKeys, CandidateFile, FileSet, JoinedColumn, plugins
+from lockgate.framework.plugins import (
+    AskedKeys,
+    CandidateFile,
+    FileSet,
+    JoinedColumn,
+    SkippedManifests,
+    plugins,
+)
 from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.manifests.manifest import ManifestFileMeta
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.wider_types import can_widen
@@ -50,6 +59,16 @@ class ByIndex:
             mask[at] &= segment.files.having(places)[numbers]
         self.note = answers.note
         return None if mask.all() else mask
+
+    def manifests(
+        self,
+        predicate: Predicate,
+        schema: TableSchema,
+        manifests: Sequence[ManifestFileMeta],
+        index_manifest: str | None,
+    ) -> SkippedManifests | None:
+        """Return the manifests that list no file with a match, by bounds of columns in each."""
+        return skipped_manifests(self._table, predicate, schema, manifests, index_manifest)
 
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
         """Return which files may have a match, one by one."""

@@ -32,11 +32,11 @@ class Searches:
         self._found: OrderedDict[str, dict[tuple[str, frozenset[str]], Searched]] = OrderedDict()
 
     def note(self, scan: ScanPlanned) -> None:
-        """Count a scan that compares columns."""
+        """Count a scan that compares columns, once however often it is planned."""
         by_column: dict[str, set[str]] = {}
         for column, operator in scan.searched:
             by_column.setdefault(column, set()).add(operator)
-        if not by_column:
+        if not by_column or scan.again:
             return
         with self._lock:
             counts = self._found.setdefault(scan.table, {})

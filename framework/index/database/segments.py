@@ -24,15 +24,18 @@ _MOST_BYTES = 64 * 2**20
 _log = logging.getLogger("lockgate.index")
 
 
-def segment_entries(table: TableHandle, index_manifest: str | None) -> list[IndexEntry]:
-    """Return the segments that an index manifest names; CorruptFileError if that cannot be read."""
+def segment_entries(table: TableHandle, index_manifest: str | None, kind: str = KIND) -> list[IndexEntry]:
+    """Return the segments, or files of another kind, that an index manifest names.
+
+    Raises CorruptFileError if that cannot be read.
+    """
     if index_manifest is None:
         return []
-    uri = table.file_system.uri(table.paths.manifest(index_manifest))
-    found = _manifests.get(uri)
+    key = f"{kind} {table.file_system.uri(table.paths.manifest(index_manifest))}"
+    found = _manifests.get(key)
     if found is None:
         entries = read_index_manifest(table, index_manifest).entries
-        found = _manifests.put(uri, [entry for entry in entries if entry.kind == KIND], 1)
+        found = _manifests.put(key, [entry for entry in entries if entry.kind == kind], 1)
     return found
 
 
@@ -45,7 +48,7 @@ def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
     """Open a segment; None, and a warning, if it is missing or damaged: it then knows nothing."""
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    segments = _segments.setdefault(table.file_system, _ImmutableCache(_MOST_SEGMENTS))
+    segments = _segments.setdefault(table.file_system, ImmutableCache(_MOST_SEGMENTS))
     found = segments.get(uri)
     if found is not None:
         return found
@@ -92,7 +95,7 @@ def _opened(table: TableHandle, path: str, uri: str, size: int) -> Segment:
     return Segment(path, size, read)
 
 
-class _ImmutableCache(Generic[T]):
+class ImmutableCache(Generic[T]):
     """Things that never change, the ones asked last kept up to a sum of sizes."""
 
     def __init__(self, most: int) -> None:
@@ -118,7 +121,7 @@ class _ImmutableCache(Generic[T]):
         return value
 
 
-_manifests: _ImmutableCache[list[IndexEntry]] = _ImmutableCache(_MOST_SEGMENTS)
+_manifests: ImmutableCache[list[IndexEntry]] = ImmutableCache(_MOST_SEGMENTS)
 # A segment goes on reading through the file system that opened it, with the rights that this has.
-_segments: WeakKeyDictionary[FileSystem, _ImmutableCache[Segment]] = WeakKeyDictionary()
-_ranges: _ImmutableCache[bytes] = _ImmutableCache(_MOST_BYTES)
+_segments: WeakKeyDictionary[FileSystem, ImmutableCache[Segment]] = WeakKeyDictionary()
+_ranges: ImmutableCache[bytes] = ImmutableCache(_MOST_BYTES)

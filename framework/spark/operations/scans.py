@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, warn_user
@@ -86,9 +87,11 @@ def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
     seen = visibility(table, readable=readable_columns(context))
     if not is_strict:
         warn_of_masks(table, seen, needed)
-    planned = _plan(context, table, needed, request)
+    planned_before = context.dispatcher.reports.report(request["scan_id"]) is not None
+    planned = _plan(context, table, needed, request, again=planned_before)
     if request["joined"]:
-        planned = narrowed_by_joins(context, table, planned, request["joined"], _plan)
+        pinned, partner = partial(_is_pinned, context), partial(_plan, again=True)
+        planned = narrowed_by_joins(context, table, planned, request["joined"], partner, pinned)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
@@ -117,18 +120,23 @@ def _is_keepable(
 
     Rows that need a key do not outlive their query: a user who loses the key must lose them too.
     """
-    from lockgate.framework.store.handle import read_branch
     from lockgate.framework.store.pruning.selected_files import FILE_OPTIONS
+
+    if FILE_OPTIONS & table.schema.options.keys() or not _is_pinned(context, table, request):
+        return False
+    merging = any(split.merge for split in planned.splits)
+    uses = key_uses(planned.schema, planned.schemas.values())
+    return not any(merging or use.column in needed for use in uses)
+
+
+def _is_pinned(context: Context, table: Table, request: ScanRequest) -> bool:
+    """Say whether each plan of a scan reads the snapshot that the request names, whatever happens between."""
+    from lockgate.framework.store.handle import read_branch
 
     if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
         return False
-    if FILE_OPTIONS & table.schema.options.keys():
-        return False
     selected = selected_by(context, table, request)
-    named = selected.between is None and selected.snapshot_id == request["snapshot_id"]
-    merging = any(split.merge for split in planned.splits)
-    uses = key_uses(planned.schema, planned.schemas.values())
-    return named and not any(merging or use.column in needed for use in uses)
+    return selected.between is None and selected.snapshot_id == request["snapshot_id"]
 
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int | None]]:
@@ -174,7 +182,10 @@ def _bucketing(planned: ScanPlan) -> BucketingJson | None:
     return {"column": found.column, "count": found.count, "partition_columns": keys}
 
 
-def _plan(context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest) -> ScanPlan:
+def _plan(
+    context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest, *, again: bool = False
+) -> ScanPlan:
+    """Plan a scan; `again`: of a search that observers have been told of."""
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
@@ -194,6 +205,7 @@ def _plan(context: Context, table: Table, needed: AbstractSet[str], request: Pla
             own_schema=False,
             read_optimized=view_of(request["name"]) == "ro",
             decided=decided,
+            again=again,
         ),
     )
     source.apply_filters([from_json(item) for item in request["filters"]])

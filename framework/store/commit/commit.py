@@ -56,7 +56,7 @@ from lockgate.framework.store.schema.secret_columns import secrets_in_history, s
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.plugins import IndexFileChanges
+    from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
     from lockgate.framework.store.commit.commit_request import GivenIndex, Overwrite
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.commit.vector_changes import MarkedRows
@@ -108,7 +108,7 @@ def commit_messages(
         index_files=index_files,
         collected=collected(table, messages),
     )
-    return with_participants(table, request, lambda own: _Attempts(table, request, own).run())
+    return with_participants(table, request, lambda *own: _Attempts(table, request, *own).run())
 
 
 def _announce(table: TableHandle, snapshot: Snapshot) -> None:
@@ -131,11 +131,13 @@ class _Attempts:
     table: TableHandle
     request: CommitRequest
     own_index: Sequence[IndexFileChanges] = ()
+    of_manifests: Sequence[ManifestParticipant] = ()
     _pending: Snapshot | None = None
     _index: IndexChanges | None = None
 
     def __post_init__(self) -> None:
-        self._files = CommitFiles(self.table, [*self.own_index, self.request.index_files])
+        given = [*self.own_index, self.request.index_files]
+        self._files = CommitFiles(self.table, given, self.of_manifests)
         self._earlier = EarlierTries(self.table, self.request)
         bases = (self.request.basis, self.request.placed)
         self._bases = [BasisCheck(self.table, basis) for basis in bases if basis is not None]

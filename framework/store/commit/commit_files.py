@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from lockgate.framework.plugins import ListedManifest
 from lockgate.framework.store.commit.own_index import OwnIndexFiles
 from lockgate.framework.store.manifests.index_manifest import (
     WrittenIndex,
@@ -18,7 +19,7 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestF
 from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
-    from lockgate.framework.plugins import IndexFileChanges
+    from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -44,20 +45,29 @@ class _OwnList:
 class CommitFiles:
     """Files that the attempts of a commit write; nothing refers to them before the snapshot is written."""
 
-    def __init__(self, table: TableHandle, own_index: Sequence[IndexFileChanges | None]) -> None:
-        """Start; `own_index` are changes of plugins' files, which are written once for all attempts."""
+    def __init__(
+        self,
+        table: TableHandle,
+        own_index: Sequence[IndexFileChanges | None],
+        of_manifests: Sequence[ManifestParticipant] = (),
+    ) -> None:
+        """Start; `own_index` are changes of plugins' files, which are written once for all attempts.
+
+        `of_manifests` make further ones for each attempt.
+        """
         self.table = table
-        self.own_index = OwnIndexFiles(table, own_index)
+        self.own_index = OwnIndexFiles(table, own_index, of_manifests)
         # The files written, to be deleted if the commit fails.
         self._written: list[str] = []
         self._own: dict[str, _OwnList] = {}
         self._merged: MergedManifests | None = None
         self._index: list[str] = []
+        self._base: Sequence[ManifestFileMeta] = ()
 
     def index(self, before: str | None, changes: IndexChanges | None) -> str | None:
         """Write index files and their manifest in the place of those of an attempt before; its name.
 
-        `before` is the index manifest of the newest snapshot.
+        `before` is the index manifest of the newest snapshot. Called once the lists of manifests are there.
         """
         self._drop_index()
         written = None if changes is None else changes.write()
@@ -65,7 +75,7 @@ class CommitFiles:
             return before
         self._index = [] if written is None else list(written.paths)
         there = () if before is None else read_index_manifest(self.table, before).entries
-        entries = self.own_index.applied(there if written is None else written.entries)
+        entries = self.own_index.applied(there if written is None else written.entries, self._listed())
         if written is None and entries == [*there]:
             return before
         if not entries:
@@ -73,6 +83,13 @@ class CommitFiles:
         name = write_index_manifest(self.table, entries)
         self._index.append(self.table.paths.manifest(name))
         return name
+
+    def _listed(self) -> list[ListedManifest]:
+        """Return the manifests of the attempt's snapshot."""
+        new = {} if self._merged is None else self._merged.entries
+        listed = [ListedManifest(meta, new.get(meta.file_name)) for meta in self._base]
+        own = self._own["delta"]
+        return listed if own.manifest is None else [*listed, ListedManifest(own.manifest, own.entries)]
 
     def _drop_index(self) -> None:
         for path in self._index:
@@ -93,7 +110,8 @@ class CommitFiles:
         They are merged where they have become many, and with `scrub` where they show values of encrypted
         columns.
         """
-        name, size = self.table.manifests.write_list(self._merged_base(base, plain, scrub, everything))
+        self._base = self._merged_base(base, plain, scrub, everything)
+        name, size = self.table.manifests.write_list(self._base)
         self._written.append(name)
         return name, size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from lockgate.framework.plugins import IndexFileChanges, IndexParticipant, plugins
+from lockgate.framework.plugins import IndexFileChanges, IndexParticipant, ManifestParticipant, plugins
 from lockgate.framework.store.commit.commit_request import CommitRequest
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -16,9 +16,11 @@ _log = logging.getLogger("lockgate.store")
 def with_participants(
     table: TableHandle,
     request: CommitRequest,
-    commit: Callable[[Sequence[IndexFileChanges]], Snapshot],
+    commit: Callable[[Sequence[IndexFileChanges], Sequence[ManifestParticipant]], Snapshot],
 ) -> Snapshot:
-    """Run a commit with all who take part in it, and return its snapshot; `commit` gets their index files.
+    """Run a commit with all who take part in it, and return its snapshot.
+
+    `commit` gets their index files, and those who make some for the manifests of each attempt.
 
     What a participant raises in `prepare` ends the commit before it is tried. What it raises afterwards is
     logged: the commit is made, or has failed for another reason, which is what the caller must hear.
@@ -30,7 +32,8 @@ def with_participants(
             asked.append(each)
             each.prepare(request)
         makers = [each for each in every if isinstance(each, IndexParticipant)]
-        snapshot = commit([each.index_files() for each in makers])
+        of_manifests = [each for each in every if isinstance(each, ManifestParticipant)]
+        snapshot = commit([each.index_files() for each in makers], of_manifests)
     except BaseException:
         for each in reversed(asked):
             _tell(each.aborted)

@@ -166,7 +166,7 @@ def bounds_of_partitions(
     values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], data_type: DataType
 ) -> ColumnBounds:
     """Return the bounds of a partition column, exact: `values` are those of the partitions by number."""
-    low, valid = _stored_values(values, data_type)
+    low, valid = stored_values(values, data_type)
     nulls = np.where(valid[partition], 0, rows)
     return ColumnBounds(
         low=low[partition],
@@ -293,10 +293,11 @@ def _fill(
 def _values(
     stats: Sequence[SimpleStats], which: Literal["min", "max"], position: int, data_type: DataType
 ) -> tuple[npt.NDArray[Any], Mask]:
-    return _stored_values([each.bound(which, position) for each in stats], data_type)
+    return stored_values([each.bound(which, position) for each in stats], data_type)
 
 
-def _stored_values(decoded: Sequence[Any], data_type: DataType) -> tuple[npt.NDArray[Any], Mask]:
+def stored_values(decoded: Sequence[Any], data_type: DataType) -> tuple[npt.NDArray[Any], Mask]:
+    """Return values as they are compared, and which of them are not None."""
     valid = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
     if data_type.is_string:
         texts = np.empty(len(decoded), object)

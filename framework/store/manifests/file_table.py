@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, joined_bounds
-from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorLocation, live_entries
+from lockgate.framework.store.manifests.manifest import (
+    FileKind,
+    ManifestEntry,
+    VectorLocation,
+    live_entries,
+    merge_entries,
+)
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField
 from lockgate.pushdown import Count
@@ -121,6 +127,15 @@ class FileTable:
             for entry in self.entries
         )
         return np.fromiter(keep, np.bool_, len(self.entries))
+
+    @cached_property
+    def unmatched_deletions(self) -> list[ManifestEntry]:
+        """The deletions of files that no entry before them adds: another manifest does."""
+        if not self.deletes:
+            return []
+        deleted = {entry.file.file_name for entry in self.entries if entry.kind is FileKind.DELETE}
+        touched = merge_entries(entry for entry in self.entries if entry.file.file_name in deleted)
+        return [entry for entry in touched if entry.kind is FileKind.DELETE]
 
     def select(self, mask: Mask) -> list[ManifestEntry]:
         """Return the chosen entries in order."""

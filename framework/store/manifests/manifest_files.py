@@ -63,7 +63,7 @@ class ManifestFiles:
 
     def read_manifest(self, meta: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
         """Return the entries of a manifest; CorruptFileError if it is missing, truncated or damaged."""
-        return self._table(meta).entries
+        return self.file_table(meta).entries
 
     def read_list(self, name: str, size: int | None = None) -> tuple[ManifestFileMeta, ...]:
         """Return the manifests of a list; raises as `read_manifest`."""
@@ -74,7 +74,8 @@ class ManifestFiles:
             _lists.put(uri, found)
         return found
 
-    def _table(self, meta: ManifestFileMeta) -> FileTable:
+    def file_table(self, meta: ManifestFileMeta) -> FileTable:
+        """Return the entries of a manifest as a table; raises as `read_manifest`."""
         uri = self._uri(meta.file_name)
         found = _manifests.get(uri)
         if found is None:
@@ -131,13 +132,16 @@ class ManifestFiles:
         name = snapshot.changelog_manifest_list
         return () if name is None else self.read_list(name, snapshot.changelog_manifest_list_size)
 
-    def files(self, snapshot: Snapshot) -> FileTable:
-        """Return the entries of all manifests of a snapshot in order; its mask `live` are the data files."""
-        metas = self.manifests(snapshot)
+    def files(self, snapshot: Snapshot, unopened: Collection[str] = ()) -> FileTable:
+        """Return the entries of all manifests of a snapshot in order; its mask `live` are the data files.
+
+        Manifests named in `unopened` are left out.
+        """
+        metas = [meta for meta in self.manifests(snapshot) if meta.file_name not in unopened]
         key = tuple(self._uri(meta.file_name) for meta in metas)
         found = _snapshots.get(key)
         if found is None:
-            found = FileTable.joined([self._table(meta) for meta in metas])
+            found = FileTable.joined([self.file_table(meta) for meta in metas])
             _snapshots.put(key, found)
         return found
 

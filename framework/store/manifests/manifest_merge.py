@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lockgate.framework.options.table_options import (
     MANIFEST_MERGE_MIN_COUNT,
@@ -25,10 +25,14 @@ _MOST_ENTRIES = 10_000
 
 @dataclass(frozen=True)
 class MergedManifests:
-    """Manifests that take the place of others; `replaced` holds the names of those."""
+    """Manifests that take the place of others; `replaced` holds the names of those.
+
+    `entries` are what the new manifests list, by their names.
+    """
 
     replaced: frozenset[str]
     manifests: tuple[ManifestFileMeta, ...]
+    entries: Mapping[str, tuple[ManifestEntry, ...]] = field(default_factory=dict, compare=False)
 
     def apply(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta] | None:
         """Return `metas` with the replacement made; None if it does not fit them."""
@@ -89,8 +93,10 @@ def _written(
 ) -> MergedManifests:
     entries = plain.all_without(merged)
     starts = range(0, len(entries), _MOST_ENTRIES)
-    written = tuple(files.write_manifest(entries[start : start + _MOST_ENTRIES]) for start in starts)
-    return MergedManifests(frozenset(meta.file_name for meta in replaced), written)
+    parts = [tuple(entries[start : start + _MOST_ENTRIES]) for start in starts]
+    written = tuple(files.write_manifest(part) for part in parts)
+    listed = {meta.file_name: part for meta, part in zip(written, parts, strict=True)}
+    return MergedManifests(frozenset(meta.file_name for meta in replaced), written, listed)
 
 
 def _merge(files: ManifestFiles, metas: Sequence[ManifestFileMeta]) -> list[ManifestEntry]:

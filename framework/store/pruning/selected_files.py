@@ -36,6 +36,11 @@ def selected_files(schema: TableSchema, files: FileTable) -> FileTable:
     return files.with_vectors({}, hidden)
 
 
+def selects_files(schema: TableSchema) -> bool:
+    """Say whether an option of the table leaves files out."""
+    return any(schema.options.get(key, "").strip() for key in (BUCKET, CREATED))
+
+
 def _number(schema: TableSchema, key: str) -> int | None:
     text = schema.options.get(key, "").strip()
     if not text:

@@ -39,7 +39,8 @@ class ReadRequest:
     that cannot hold one of the first `limit` rows. A `strict` read refuses masks. `principal` is the
     requesting user, None for the current one. A named snapshot is read with its own schema, or with the
     table's if not `own_schema`. With `read_optimized`, a read of a key table omits files that need a merge,
-    and so the newest rows. `decided` is an earlier decision about the query, None to ask.
+    and so the newest rows. `decided` is an earlier decision about the query, None to ask. `again`: the query
+    has been planned before, as observers are told.
 
     Raises InputError for a negative limit, and for more than one way to name the snapshot.
     """
@@ -56,6 +57,7 @@ class ReadRequest:
     own_schema: bool = True
     read_optimized: bool = False
     decided: Decision | None = None
+    again: bool = False
 
     def __post_init__(self) -> None:
         if self.columns is not None:

@@ -8,7 +8,7 @@ the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreS
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.funnel import ByLimit, ByOrder, pruners_of
 from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
+from lockgate.framework.store.pruning.opened_manifests import OpenedManifests, opened_manifests
 from lockgate.framework.store.pruning.selected_files import selected_files
 from lockgate.framework.store.pruning.split import (
     Section,
@@ -167,7 +168,11 @@ def plan_scan(
     pruners = pruners_of(question, limit, order)
     funnel = Funnel(KeptFiles.count)
     with paused_collector():
-        files = files_of(table, snapshot, request.between, schema, all_files=all_files)
+        opened = OpenedManifests() if request.between else opened_manifests(question, snapshot)
+        files = files_of(
+            table, snapshot, request.between, schema, all_files=all_files, unopened=opened.unopened
+        )
+        first = opened.step(question, files)
         if request.read_optimized:
             files = merged_files(files, schema)
         check_files(files)
@@ -175,8 +180,9 @@ def plan_scan(
         packed = _Splits(table, schema, merge_apart=merge_apart)
         splits = [split for bucket in kept.buckets for split in packed.of(bucket)]
         del kept  # a million sections, which the collector need not look at
+    steps = funnel.steps if first is None else (first, *funnel.steps)
     report = replace(
-        _report(table, resolved, order, funnel.steps, push_down, _note(pruners)),
+        _report(table, resolved, order, steps, push_down, _note(pruners)),
         seconds=time.monotonic() - started,
     )
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
@@ -206,6 +212,7 @@ def plan_scan(
             files=sum(len(split.files) for split in splits),
             size=planned.total_bytes,
             searched=tuple(sorted({(path[0], op.name) for path, op in operators_of(resolved.predicate)})),
+            again=request.again,
         )
     )
     return planned
@@ -218,16 +225,21 @@ def files_of(
     schema: TableSchema | None = None,
     *,
     all_files: bool = False,
+    unopened: Collection[str] = (),
 ) -> FileTable:
     """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added.
 
-    `all_files`: also those that options of the table leave out.
+    `all_files`: also those that options of the table leave out. Manifests named in `unopened` stay unopened.
     """
     if between is not None:
         check_one_line(table.schema)
         files = files_between(table, between)
     else:
-        own = FileTable(()) if snapshot is None else visible_files(table, snapshot, schema or table.schema)
+        own = (
+            FileTable(())
+            if snapshot is None
+            else visible_files(table, snapshot, schema or table.schema, unopened)
+        )
         files = with_partitions_of_branch(table, own, snapshot)
     return files if all_files else selected_files(table.schema, files)
 

@@ -7,6 +7,7 @@ buckets below 0 hold rows that wait for their bucket. Source: Paimon's `Snapshot
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,9 +31,14 @@ _SORTED_RUNS = "num-sorted-run.compaction-trigger"
 _MERGE_ON_READ = "deletion-vectors.merge-on-read"
 
 
-def visible_files(table: TableHandle, snapshot: Snapshot, schema: TableSchema) -> FileTable:
-    """Return the entries of a snapshot with their vectors; raises CorruptFileError for damaged ones."""
-    files = table.manifests.files(snapshot)
+def visible_files(
+    table: TableHandle, snapshot: Snapshot, schema: TableSchema, unopened: Collection[str] = ()
+) -> FileTable:
+    """Return the entries of a snapshot with their vectors; raises CorruptFileError for damaged ones.
+
+    Those of manifests named in `unopened` are left out.
+    """
+    files = table.manifests.files(snapshot, unopened)
     vectors = _vectors(table, snapshot, files)
     hidden = _hidden(files, schema, snapshot)
     return files.with_vectors(vectors, hidden) if vectors or hidden.any() else files

@@ -11,7 +11,7 @@ from lockgate.framework.options.option import parse_names
 from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.secret_columns import secrets_of
-from lockgate.framework.types import DataField, Kind
+from lockgate.framework.types import DataField, DataType, Kind
 
 AUTO = "auto"
 _COLUMNS = re.compile(r"index\.([a-z][a-z0-9_]*)\.columns")
@@ -36,25 +36,47 @@ def has_table_indexes(options: Mapping[str, str]) -> bool:
 
 
 def indexed_fields(schema: TableSchema) -> list[IndexedField]:
-    """Return what is to be indexed; columns and kinds that cannot be are left out, even if they are named."""
+    """Return what segments are to index; columns and kinds that cannot be are left out, even if they are
+    named.
+    """
+    return [each for each, kind in _wanted(schema) if not is_of_manifests(kind)]
+
+
+def bounded_fields(schema: TableSchema) -> list[DataField]:
+    """Return the columns whose bounds are to be kept for whole manifests, each once."""
+    found = {each.field.id: each.field for each, kind in _wanted(schema) if is_of_manifests(kind)}
+    return list(found.values())
+
+
+def is_of_manifests(kind: IndexKind) -> bool:
+    """Say whether a kind tells of manifests, and has no part in segments."""
+    return bool(getattr(kind, "of_manifests", False))
+
+
+def _wanted(schema: TableSchema) -> Iterator[tuple[IndexedField, IndexKind]]:
     kinds = plugins().index_kinds()
     secret = secrets_of(schema).top_level(schema)
-    return [
-        IndexedField(kind, field, chosen)
-        for kind, names in sorted(_named(schema.options))
-        if kind in kinds
-        for field, chosen in _fields(schema, names)
-        if field.name not in (*secret, *schema.partition_keys) and kinds[kind].accepts(field.type)
-    ]
+    for name, columns in sorted(_named(schema.options)):
+        kind = kinds.get(name)
+        if kind is None:
+            continue
+        for field, chosen in _fields(schema, columns, kind):
+            if field.name not in (*secret, *schema.partition_keys) and kind.accepts(field.type):
+                yield IndexedField(name, field, chosen), kind
 
 
-def _fields(schema: TableSchema, names: tuple[str, ...]) -> Iterator[tuple[DataField, bool]]:
+def _fields(schema: TableSchema, names: tuple[str, ...], kind: IndexKind) -> Iterator[tuple[DataField, bool]]:
     named = [name for name in names if name in schema.field_names]
     yield from ((schema.field(name), False) for name in named)
     if AUTO in names:
+        chooses = getattr(kind, "chooses", _chooses)
         yield from (
-            (field, True) for field in schema.fields if field.type.kind in _CHOSEN and field.name not in named
+            (field, True) for field in schema.fields if field.name not in named and chooses(field.type)
         )
+
+
+def _chooses(data_type: DataType) -> bool:
+    return data_type.kind in _CHOSEN
 
 
 def _named(options: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -98,6 +99,32 @@ def _append_unindexed(table: Table, value: str) -> None:
     """Append as an engine does that knows no index."""
     plain = with_options(table, {"index.write.enabled": "false"}, ["index.write.enabled"])
     plain.append(pa.table({"k": [value]}))
+
+
+class Unseen(list[CandidateFile]):
+    """Files that nobody has a reason to plan."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("planned in vain")
+
+    __len__ = __iter__
+
+
+@pytest.mark.parametrize(
+    ("own_options", "other_options"),
+    [
+        (INDEXED, {**INDEXED, "index.read.enabled": "false"}),
+        (INDEXED, {}),
+        ({**INDEXED, "index.write.enabled": "false"}, INDEXED),
+    ],
+)
+def test_sides_without_an_index_are_not_planned(
+    catalog: Catalog, own_options: dict[str, str], other_options: dict[str, str]
+) -> None:
+    own = make(catalog, "own", [["a"], ["b"]], options=own_options)
+    other = make(catalog, "other", [["c"]], options=other_options)
+    columns = [JoinedColumn("k", other, "k", Unseen())]
+    assert ByIndex(own).joins(candidates(own), columns) == [True, True]
 
 
 def test_damage_tells_nothing(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
 
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
@@ -14,37 +15,81 @@ from lockgate.pushdown import Step, columns_of, from_json
 
 if TYPE_CHECKING:
     from lockgate.framework.spark.operations.context import Context
-    from lockgate.framework.spark.operations.messages.scans import JoinedScan, PlanRequest, PushedScan
+    from lockgate.framework.spark.operations.messages.scans import (
+        JoinedScan,
+        PlanRequest,
+        PushedScan,
+        ScanRequest,
+    )
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.table import Table
 
     PlanOf = Callable[[Context, Table, AbstractSet[str], PlanRequest], ScanPlan]
+    IsPinned = Callable[[Table, ScanRequest], bool]
+
+
+class _OtherFiles(Sequence[CandidateFile]):
+    """The files that a query reads of another table, planned when a pruner first looks at them."""
+
+    def __init__(self, plan: Callable[[], list[CandidateFile]]) -> None:
+        self._plan = plan
+
+    @cached_property
+    def _files(self) -> list[CandidateFile]:
+        return self._plan()
+
+    @overload
+    def __getitem__(self, index: int) -> CandidateFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CandidateFile]: ...
+
+    def __getitem__(self, index: int | slice) -> CandidateFile | Sequence[CandidateFile]:
+        return self._files[index]
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 def narrowed_by_joins(
-    context: Context, table: Table, planned: ScanPlan, joined: Sequence[JoinedScan], plan_of: PlanOf
+    context: Context,
+    table: Table,
+    planned: ScanPlan,
+    joined: Sequence[JoinedScan],
+    plan_of: PlanOf,
+    is_pinned: IsPinned,
 ) -> ScanPlan:
     """Leave out the files of a plan whose rows find no partner in a join.
 
-    `plan_of` plans the other scans. A table with a primary key keeps its files: with a newer row gone, an
-    older one would seem to be there.
+    `plan_of` plans the other scans, `is_pinned` says whether one reads the snapshot that it names: otherwise
+    its next plan may read other rows, which may be partners. A table with a primary key keeps its files: with
+    a newer row gone, an older one would seem to be there.
     """
     pruners = [(name, each) for name, each in plugins().pruners(table) if isinstance(each, JoinPruner)]
     if not pruners or table.schema.has_primary_key or not planned.splits:
         return planned
-    columns = [_joined(context, each, plan_of) for each in joined]
+    columns = [found for each in joined if (found := _joined(context, each, plan_of, is_pinned)) is not None]
+    if not columns:
+        return planned
     for plugin, pruner in pruners:
         planned = _narrowed(table, planned, plugin, pruner, columns)
     return planned
 
 
-def _joined(context: Context, joined: JoinedScan, plan_of: PlanOf) -> JoinedColumn:
+def _joined(
+    context: Context, joined: JoinedScan, plan_of: PlanOf, is_pinned: IsPinned
+) -> JoinedColumn | None:
     about = context.about(joined["other"])
     table, request = about.table(), _to_plan(joined["other"])
+    if not is_pinned(table, request):
+        return None
     filters = [found for item in request["filters"] if (found := from_json(item)) is not None]
     needed = {*request["columns"], *(path[0] for each in filters for path in columns_of(each))}
-    planned = plan_of(about, table, needed, request)
-    return JoinedColumn(joined["column"], table, joined["other_column"], _candidates(table, planned))
+
+    def planned() -> list[CandidateFile]:
+        return _candidates(table, plan_of(about, table, needed, request))
+
+    return JoinedColumn(joined["column"], table, joined["other_column"], _OtherFiles(planned))
 
 
 def _to_plan(request: PushedScan) -> PlanRequest:
