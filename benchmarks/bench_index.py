@@ -18,7 +18,7 @@ from pathlib import Path
 from harness import describe_machine
 from index import curves, planning, pruning, queries, ranges, tables
 
-PARTS = ("writes", "sizes", "ranges", "queries", "plans", "whole-plans", "curves", "pruning")
+PARTS = ("writes", "sizes", "ranges", "queries", "plans", "whole-plans", "cold-plans", "curves", "pruning")
 OF_EVENTS = {"sizes", "ranges", "queries", "pruning"}
 
 
@@ -41,6 +41,8 @@ def _measure(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> N
         tables.measure_writes(folder / "writes", rows_a_file, repetitions)
     if wanted & {"plans", "whole-plans"}:
         _plans(folder, wanted, arguments)
+    if "cold-plans" in wanted:
+        planning.measure_cold_plans(folder / "cold", 2 * arguments.files)
     if "curves" in wanted:
         curves.measure(repetitions)
     if wanted & OF_EVENTS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import hashlib
 import time
 from collections.abc import Sequence
@@ -21,7 +23,10 @@ from lockgate.framework.index.database.pruner import ByIndex
 from lockgate.framework.index.database.segments import KIND
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.manifests import manifest_files
+from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.pruning.candidates import SnapshotFiles
 from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.types import STRING
@@ -30,6 +35,7 @@ from lockgate.pushdown.index.postings import sorted_pairs
 from lockgate.pushdown.index.segment import Files, PartContent, write_segment
 
 BENCH = "index"
+_FILES_A_MANIFEST = 10_000
 ROWS = 250_000
 VALUES_A_FILE = 20
 
@@ -86,8 +92,7 @@ def measure(table: Table, files: int, repetitions: int) -> None:
 
 
 def measure_whole_plans(table: Table, files: int, repetitions: int) -> None:
-    """Print what whole plans take once manifests are in memory, and how much memory that is."""
-    before = getrusage(RUSAGE_SELF).ru_maxrss
+    """Print what whole plans take once manifests are in memory, and the most memory of this process."""
     point = col("md5") == digest(7)
     kept = table.scan(point).splits
     assert sum(len(split.files) for split in kept) == 1
@@ -95,8 +100,42 @@ def measure_whole_plans(table: Table, files: int, repetitions: int) -> None:
     for metric, question, goal in (("point_s", point, 0.02), ("warm_s", None, 1.5)):
         took = [timed(partial(table.scan, question), time.process_time) for _ in range(repetitions)]
         emit(BENCH, f"{named}_{metric}", median(took), "s", goal if files >= 1_000_000 else None)
-    grown = getrusage(RUSAGE_SELF).ru_maxrss - before
-    emit(BENCH, f"{named}_memory_mb", grown / 1024, "MB")
+    emit(BENCH, f"{named}_memory_mb", getrusage(RUSAGE_SELF).ru_maxrss / 1024, "MB")
+
+
+def measure_cold_plans(warehouse: Path, files: int) -> None:
+    """Print what the first plan of a range of times takes, with and without bounds of whole manifests."""
+    catalog = Catalog(warehouse)
+    catalog.create_namespace("b")
+    start = datetime.datetime(2026, 1, 1)
+    times = [start + datetime.timedelta(minutes=number) for number in range(files + 1)]
+    took = {}
+    for name, options in (("plain", {}), ("bounds", {"index.bounds.columns": "at"})):
+        columns = pa.schema([("at", pa.timestamp("us"))])
+        table = catalog.create_table(f"b.{name}", Schema.from_arrow(columns, options=options))
+        for first in range(0, files, _FILES_A_MANIFEST):
+            made = tuple(
+                dataclasses.replace(
+                    _file(f"data-{name}-{number:08}-0.orc"),
+                    value_stats=SimpleStats((times[number],), (times[number + 1],), (0,)),
+                    value_stats_cols=None,
+                )
+                for number in range(first, min(first + _FILES_A_MANIFEST, files))
+            )
+            table.commit([CommitMessage((), 0, -1, made, ())])
+        wanted = (col("at") >= times[files // 2]) & (col("at") < times[files // 2 + 60])
+        for cache in ("_manifests", "_snapshots"):
+            setattr(manifest_files, cache, ParsedCache(10_000_000))
+        kept: list[int] = []
+        took[name] = timed(
+            lambda table=table, wanted=wanted, kept=kept: kept.append(
+                sum(len(split.files) for split in table.scan(wanted).splits)
+            ),
+            time.process_time,
+        )
+        assert kept[0] in (61, 62), kept
+        emit(BENCH, f"cold_range_plan_{files // 1000}k_files_{name}_s", took[name], "s")
+    emit(BENCH, "cold_range_plan_ratio", took["bounds"] / took["plain"], "ratio", 0.1)
 
 
 def _answer_milliseconds(table: Table, question: Predicate, repetitions: int) -> float:

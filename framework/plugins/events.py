@@ -32,8 +32,8 @@ class ScanPlanned(Event):
 
     `table` is the folder of the table, `columns` the columns that the scan reads, or None for all of them.
     `files` and `size` (bytes) count what the scan reads after all skipping. `searched` are the columns
-    that the query compares, each with the operators, and without any value. `again`: the plan is another one
-    of a search that was told of: with filters that came later, or for the other side of a join.
+    that the query compares, each with the operators, and without any value. `again`: the query has
+    planned the scan before: without filters that came later, or for the other side of a join.
     """
 
     table: str

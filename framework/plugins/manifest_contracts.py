@@ -57,7 +57,7 @@ class ListedManifest:
 
 @runtime_checkable
 class ManifestParticipant(CommitParticipant, Protocol):
-    """A participant whose index files tell of manifests, which each attempt of a commit writes anew."""
+    """A participant whose index files tell of manifests: each attempt of a commit makes its own."""
 
     def manifest_files(
         self, manifests: Sequence[ListedManifest], present: Sequence[IndexEntry]

@@ -10,13 +10,13 @@ from lockgate.errors import CorruptFileError
 MOST_BYTES = 2**30
 
 
-def inflated(data: bytes, name: str, most: int = MOST_BYTES) -> bytes:
+def inflated(data: bytes, name: str) -> bytes:
     """Return decompressed bytes; CorruptFileError, naming the file, if they are damaged or too many."""
     inflater = zlib.decompressobj()
     try:
-        found = inflater.decompress(data, most)
+        found = inflater.decompress(data, MOST_BYTES)
     except zlib.error as error:
         raise CorruptFileError(f"{name} is damaged: {error}") from None
     if inflater.unconsumed_tail or not inflater.eof:
-        raise CorruptFileError(f"{name} is damaged: it is cut off, or holds more than {most:,} bytes")
+        raise CorruptFileError(f"{name} is damaged: it is cut off, or holds more than {MOST_BYTES:,} bytes")
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,8 @@ BLOCK_KEYS = 1024
 _HEAD = struct.Struct("<HBBBHI")
 # Bits that one load of eight bytes has, wherever its first bit lies in a byte.
 _MOST_BITS = 57
+# More keys of a block are found by decoding all that it has.
+_FEW_KEYS = 64
 _SINGLE, _GAPS, _BITMAP, _MISSING = range(4)
 _MODE_BITS = 2
 _NONE: Words = np.zeros(0, np.uint64)
@@ -215,13 +218,45 @@ class Block:
         self._size = len(data)
         self._data = data + bytes(8)
         self._total = total
+        self._first, self._low = first, low
         at = _HEAD.size + _bytes_of(self._count, low)
-        ones = np.flatnonzero(np.unpackbits(np.frombuffer(data, np.uint8, high, at), bitorder="little"))
-        if len(ones) != self._count:
+        bits = np.unpackbits(np.frombuffer(data, np.uint8, high, at), bitorder="little")
+        ones = np.flatnonzero(bits.view(np.bool_))
+        if len(ones) != self._count or low > _MOST_BITS:
             raise ValueError(f"{len(ones)} keys instead of {self._count}")
-        upper = (ones - np.arange(self._count)).astype(np.uint64) << np.uint64(low)
-        self.keys = (upper | _unpacked(self._data, _HEAD.size, self._count, low)) + np.uint64(first)
+        # Ascending: the bits of each key above the lowest.
+        self._upper = ones - np.arange(self._count)
         self._after_keys: int = at + high
+
+    @cached_property
+    def keys(self) -> Words:
+        """All keys, ascending."""
+        upper = self._upper.astype(np.uint64) << np.uint64(self._low)
+        return (upper | _unpacked(self._data, _HEAD.size, self._count, self._low)) + np.uint64(self._first)
+
+    def numbers_of(self, keys: Words) -> Sequence[int]:
+        """Return the numbers of those of some ascending keys, none below the block's first, that it has."""
+        if len(keys) > _FEW_KEYS:
+            at = np.minimum(np.searchsorted(self.keys, keys), self._count - 1)
+            found: list[int] = at[self.keys[at] == keys].tolist()
+            return found
+        wanted = [int(key) - self._first for key in keys]
+        uppers = [key >> self._low for key in wanted]
+        starts, ends = (np.searchsorted(self._upper, uppers, side).tolist() for side in ("left", "right"))
+        lows = (1 << self._low) - 1
+        return [
+            number
+            for key, start, end in zip(wanted, starts, ends, strict=True)
+            for number in range(start, end)
+            if self._low_bits(number) == key & lows
+        ]
+
+    def _low_bits(self, number: int) -> int:
+        first = number * self._low
+        at = _HEAD.size + (first >> 3)
+        loaded: int = int.from_bytes(self._data[at : at + 8], "little")
+        found: int = (loaded >> (first & 7)) & ((1 << self._low) - 1)
+        return found
 
     # Of most blocks a long list asks only whether they have a key; the rest is decoded when one is found.
 
@@ -305,6 +340,4 @@ class Block:
 
 def found_in(block: Block, keys: Words) -> list[BitMap]:
     """Return the places of those of some ascending keys that a block has."""
-    at = np.minimum(np.searchsorted(block.keys, keys), len(block.keys) - 1)
-    there = at[block.keys[at] == keys]
-    return [BitMap(block.places(int(number)).astype(np.uint32)) for number in there]
+    return [BitMap(block.places(number).astype(np.uint32)) for number in block.numbers_of(keys)]

@@ -99,3 +99,39 @@ def test_segments_outlive_what_paimon_does(catalog: Catalog, paimon_java: Paimon
     assert opened(table, col("host") == "nobody") == 0
     assert table.read(predicate=col("host") == "h51")["id"].to_pylist() == [51]
     assert len(theirs.read().rows) == 101
+
+
+def test_bounds_of_manifests_outlive_what_paimon_does(catalog: Catalog, paimon_java: PaimonJava) -> None:
+    """Paimon writes and merges manifests of which the bounds know nothing; they are opened, and no row is
+    lost."""
+    theirs = PaimonTable(paimon_java, catalog.warehouse, "db.t")
+    theirs.create(
+        [("id", "BIGINT"), ("host", "STRING")], options={"bucket": "-1", "manifest.merge-min-count": "4"}
+    )
+    table = catalog.alter_table("db.t", [SetOption("index.bounds.columns", "id,host")])
+    for first in range(3):
+        table.append(numbered(first, 100))
+    assert manifests_opened(table, col("id") == -5) == 0
+    for number in range(6):
+        theirs.write([[1000 + number, f"h{1000 + number}"]])
+        assert table.read(predicate=col("id") == 1000 + number).num_rows == 1
+        assert table.read(predicate=col("host") == "h51")["id"].to_pylist() == [51]
+        assert table.read(predicate=col("id") < 0).num_rows == 0
+    table.append(numbered(3, 100))
+    assert manifests_opened(table, col("id") == -5) == 0
+    theirs.compact()
+    assert theirs.expire(1) > 0
+    assert theirs.orphans(2**60) >= 0
+    assert table.read(predicate=col("id") == 51).num_rows == 2
+    BuildIndex().call(ProcedureContext(catalog), table="db.t", dry_run=False)
+    assert table.read(predicate=col("id") >= 1003).num_rows == 3
+    assert len(theirs.read().rows) == table.read().num_rows
+    assert sorted(row[0] for row in theirs.read().rows) == sorted(table.read()["id"].to_pylist())
+
+
+def manifests_opened(table: Table, predicate: Predicate) -> int:
+    """The manifests that a plan opens, as its report says."""
+    report = table.scan(predicate).report
+    if report.steps[0].name != "manifests":
+        return report.manifests
+    return int(report.steps[0].by.rpartition("(")[2].split()[0])

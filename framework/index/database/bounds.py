@@ -1,8 +1,8 @@
 """The kind `bounds`: least and greatest values of columns in whole manifests, written by each commit.
 
-A commit tells of the manifests that it writes, of those that an earlier one told of, and of a few others.
-Names of manifests are never used twice, so what is told of one stays right; of a manifest that another engine
-wrote nothing is known, and it is opened.
+A commit keeps those of earlier manifests, and adds those of manifests that it writes and of a few others.
+Names of manifests are never used twice, so none gets wrong. A manifest that another engine wrote has none,
+and is opened.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database.manifest_bounds import (
-    KnownManifest,
     ManifestBounds,
+    ManifestExtents,
     columns_of_extents,
     has_bounds,
-    known_manifest,
+    manifest_extents,
     partition_extent,
     read_bounds,
     write_bounds,
@@ -91,20 +91,20 @@ def skipped_manifests(
     index_manifest: str | None,
 ) -> SkippedManifests | None:
     """Return the manifests that list no file with a match of a predicate, as `ManifestPruner` does."""
-    bounds = bounds_told(table, index_manifest)
+    bounds = bounds_in(table, index_manifest)
     if bounds is None:
         return None
-    known = [bounds.of(meta) for meta in manifests]
+    extents = [bounds.of(meta) for meta in manifests]
     secret = {path[0] for each in (schema, table.schema) for path in secrets_of(each).keys}
 
     def of_column(name: str) -> ColumnBounds | None:
         field = schema.field(name)
         if name in schema.partition_keys:
             return _of_partitions(schema.partition_keys.index(name), field, manifests)
-        return None if field.id in secret else bounds.column(field, known)
+        return None if field.id in secret else bounds.column(field, extents)
 
     may = may_match_files(with_literals(predicate), of_column, len(manifests))
-    skipped = [each for each, keep in zip(known, may, strict=True) if each is not None and not keep]
+    skipped = [each for each, keep in zip(extents, may, strict=True) if each is not None and not keep]
     return SkippedManifests(
         names=frozenset(each.name for each in skipped),
         files=sum(each.files for each in skipped),
@@ -129,8 +129,8 @@ def bounds_entries(table: TableHandle, index_manifest: str | None) -> list[Index
     return segment_entries(table, index_manifest, FILE_KIND)
 
 
-def bounds_told(table: TableHandle, index_manifest: str | None) -> ManifestBounds | None:
-    """Return what is known of a snapshot's manifests."""
+def bounds_in(table: TableHandle, index_manifest: str | None) -> ManifestBounds | None:
+    """Return the bounds of a snapshot's manifests."""
     return _bounds_among(table, bounds_entries(table, index_manifest))
 
 
@@ -143,7 +143,7 @@ def _bounds_among(table: TableHandle, entries: Sequence[IndexEntry]) -> Manifest
 def _read(table: TableHandle, entry: IndexEntry) -> ManifestBounds | None:
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    found = _known.get(uri)
+    found = _parsed.get(uri)
     if found is None:
         try:
             data = table.file_system.read_bytes(path)
@@ -153,20 +153,20 @@ def _read(table: TableHandle, entry: IndexEntry) -> ManifestBounds | None:
         except (CorruptFileError, FileNotFoundError) as error:
             report_damage(path, error)
             return None
-        found = _known.put(uri, parsed, len(parsed) * (1 + len(parsed.types)))
+        found = _parsed.put(uri, parsed, len(parsed) * (1 + len(parsed.types)))
     return found
 
 
-_known: ImmutableCache[ManifestBounds] = ImmutableCache(_MOST_KNOWN)
+_parsed: ImmutableCache[ManifestBounds] = ImmutableCache(_MOST_KNOWN)
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class BoundsParticipant:
-    """Writes what is known of the manifests of each snapshot, in the place of what was known before.
+    """Writes the bounds of the manifests of each snapshot, instead of those of the one before.
 
-    A commit of index files alone opens every manifest of which nothing is known, others only a few, and none
+    A commit of index files alone opens every manifest without bounds, others only a few, and none
     if the table's writers are not to index.
     """
 
@@ -192,38 +192,38 @@ class BoundsParticipant:
         if not self._writes and (before is None or before.types.keys() <= {field.id for field in fields}):
             return IndexFileChanges()
         types = {field.id: field.type.with_nullable(True) for field in fields}
-        told = ManifestBounds(types, self._known(manifests, fields, before))
-        if told == before and len(old) == 1:
+        bounds = ManifestBounds(types, self._extents(manifests, fields, before))
+        if bounds == before and len(old) == 1:
             return IndexFileChanges()
-        if not told.manifests:
+        if not bounds.manifests:
             return IndexFileChanges(removed=names)
-        return IndexFileChanges((self._file(told),), names)
+        return IndexFileChanges((self._file(bounds),), names)
 
     @property
     def _writes(self) -> bool:
         return self._is_upkeep or self._table.options.get_option(table_options.INDEX_WRITE)
 
-    def _file(self, told: ManifestBounds) -> NewIndexFile:
+    def _file(self, bounds: ManifestBounds) -> NewIndexFile:
         # A further attempt on the same manifests takes the file of the one before.
-        if self._made is None or self._made[0] != told:
-            self._made = (told, NewIndexFile(FILE_KIND, write_bounds(told), len(told)))
+        if self._made is None or self._made[0] != bounds:
+            self._made = (bounds, NewIndexFile(FILE_KIND, write_bounds(bounds), len(bounds)))
         return self._made[1]
 
-    def _known(
+    def _extents(
         self, manifests: Sequence[ListedManifest], fields: Sequence[DataField], before: ManifestBounds | None
-    ) -> tuple[KnownManifest, ...]:
-        left, found = _MOST_FILES, list[KnownManifest]()
+    ) -> tuple[ManifestExtents, ...]:
+        left, extents = _MOST_FILES, list[ManifestExtents]()
         for listed in manifests:
-            known = None if before is None else _as_before(before, listed.meta, fields)
-            if known is None and listed.meta.num_deleted_files == 0 and self._writes:
+            found = None if before is None else _as_before(before, listed.meta, fields)
+            if found is None and listed.meta.num_deleted_files == 0 and self._writes:
                 left -= listed.meta.num_added_files if listed.entries is None else 0
                 if listed.entries is not None or left >= 0 or self._is_upkeep:
-                    known = self._told(listed, fields)
-            if known is not None:
-                found.append(known)
-        return tuple(found)
+                    found = self._extents_of(listed, fields)
+            if found is not None:
+                extents.append(found)
+        return tuple(extents)
 
-    def _told(self, listed: ListedManifest, fields: Sequence[DataField]) -> KnownManifest | None:
+    def _extents_of(self, listed: ListedManifest, fields: Sequence[DataField]) -> ManifestExtents | None:
         table = self._table
         entries = listed.entries
         try:
@@ -232,7 +232,7 @@ class BoundsParticipant:
             report_damage(listed.meta.file_name, error)
             return None
         types = table.schema.types_of(table.schema.partition_keys)
-        return known_manifest(listed.meta, files, fields, table.schema_of, partial(encode_row, types=types))
+        return manifest_extents(listed.meta, files, fields, table.schema_of, partial(encode_row, types=types))
 
     def committed(self, snapshot: Snapshot) -> None:
         """Do nothing: the file is part of the snapshot."""
@@ -242,22 +242,22 @@ class BoundsParticipant:
 
 
 def lacks_bounds(table: TableHandle, snapshot: Snapshot | None) -> bool:
-    """Say whether a manifest of a snapshot could be told of, and is not."""
+    """Say whether a manifest of a snapshot could have bounds, and has none."""
     fields = bounded_fields(table.schema)
     if not fields or snapshot is None:
         return False
-    told = bounds_told(table, snapshot.index_manifest)
+    bounds = bounds_in(table, snapshot.index_manifest)
     return any(
-        meta.num_deleted_files == 0 and (told is None or _as_before(told, meta, fields) is None)
+        meta.num_deleted_files == 0 and (bounds is None or _as_before(bounds, meta, fields) is None)
         for meta in table.manifests.manifests(snapshot)
     )
 
 
 def _as_before(
     before: ManifestBounds, meta: ManifestFileMeta, fields: Sequence[DataField]
-) -> KnownManifest | None:
-    """Return what was told of a manifest, of some columns alone; None unless it is told of all of them."""
-    known = before.of(meta)
-    if known is None or not all(before.tells(field) and field.id in known.extents for field in fields):
+) -> ManifestExtents | None:
+    """Return the bounds of some columns in a manifest; None unless all of them are there."""
+    found = before.of(meta)
+    if found is None or not all(before.tells(field) and field.id in found.extents for field in fields):
         return None
-    return known.only({field.id for field in fields})
+    return found.only({field.id for field in fields})

@@ -105,7 +105,8 @@ class _Column:
         self._indexed = indexed
         self._kind = kind
         self._done: list[Words] = []
-        self._open: list[Words] = []
+        # The different values of the parts of an open block: as keys, which take longer, once a block.
+        self._open: list[pa.Array] = []
         self._block = 0
         self._nulls, self._values = BitMap(), BitMap()
 
@@ -120,12 +121,14 @@ class _Column:
         if column.null_count == len(column):
             return
         self._values.add(block)
-        self._open.append(self._kind.keys(pc.unique(column.drop_null()), data_type))
+        self._open.append(pc.unique(column.drop_null() if column.null_count else column))
 
     def _close(self) -> None:
         while len(self._done) <= self._block:
             self._done.append(np.zeros(0, np.uint64))
-        self._done[self._block] = distinct(np.concatenate([np.zeros(0, np.uint64), *self._open]))
+        if self._open:
+            values = self._open[0] if len(self._open) == 1 else pc.unique(pa.chunked_array(self._open))
+            self._done[self._block] = distinct(self._kind.keys(values, self._indexed.field.type))
         self._open = []
 
     def content(self) -> PartContent:

@@ -174,7 +174,7 @@ def collected(table: Table, entry: ManifestEntry, collector: SegmentCollector) -
 
 @dataclass(frozen=True)
 class _Rewrite:
-    """Segments that are replaced, and what comes in their place."""
+    """Segments that are replaced, and what comes in their bucket."""
 
     replaced: tuple[IndexEntry, ...] = ()
     made: tuple[NewIndexFile, ...] = ()

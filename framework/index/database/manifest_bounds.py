@@ -32,7 +32,7 @@ from lockgate.framework.types import DataField, DataType, Kind, parse_type, type
 from lockgate.pushdown.index.inflate import inflated
 
 SchemaOf = Callable[[int], TableSchema]
-Place: TypeAlias = tuple[bytes, int]
+Bucket: TypeAlias = tuple[bytes, int]
 Value: TypeAlias = "int | str"
 
 MAGIC = b"LGBOUND1"
@@ -60,7 +60,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class KnownManifest:
+class ManifestExtents:
     """A manifest without deletions: its bytes, and the files, rows and bytes of data that it lists.
 
     `places` are partitions, as serialized rows, with their buckets. `extents` are of columns by field id.
@@ -71,10 +71,10 @@ class KnownManifest:
     files: int
     rows: int
     data_bytes: int
-    places: frozenset[Place]
+    places: frozenset[Bucket]
     extents: Mapping[int, Extent]
 
-    def only(self, fields: Set[int]) -> KnownManifest:
+    def only(self, fields: Set[int]) -> ManifestExtents:
         """Return it with the bounds of some columns alone."""
         if self.extents.keys() == fields:
             return self
@@ -93,16 +93,16 @@ class ManifestBounds:
     """What is known of the manifests of a snapshot, and the types that their columns were compared as."""
 
     types: Mapping[int, DataType]
-    manifests: tuple[KnownManifest, ...]
+    manifests: tuple[ManifestExtents, ...]
 
     @cached_property
-    def _by_name(self) -> dict[str, KnownManifest]:
+    def _by_name(self) -> dict[str, ManifestExtents]:
         return {each.name: each for each in self.manifests}
 
     def __len__(self) -> int:
         return len(self.manifests)
 
-    def of(self, meta: ManifestFileMeta) -> KnownManifest | None:
+    def of(self, meta: ManifestFileMeta) -> ManifestExtents | None:
         """Return what is known of a manifest."""
         found = self._by_name.get(meta.file_name)
         return found if found is not None and found.is_of(meta) else None
@@ -114,7 +114,7 @@ class ManifestBounds:
             return False
         return statistics_hold(written, field.type) and scale_of(written) == scale_of(field.type)
 
-    def column(self, field: DataField, manifests: Sequence[KnownManifest | None]) -> ColumnBounds | None:
+    def column(self, field: DataField, manifests: Sequence[ManifestExtents | None]) -> ColumnBounds | None:
         """Return the bounds of a column in some manifests; None if nothing is known of it."""
         if not self.tells(field):
             return None
@@ -146,13 +146,13 @@ def _array(values: Sequence[Value], kind: Any) -> npt.NDArray[Any]:
     return found
 
 
-def known_manifest(
+def manifest_extents(
     meta: ManifestFileMeta,
     files: FileTable,
     fields: Iterable[DataField],
     schema_of: SchemaOf,
     row_of: Callable[[tuple[Any, ...]], bytes],
-) -> KnownManifest | None:
+) -> ManifestExtents | None:
     """Return what is to be kept of a manifest; None if it lists deletions, or too many partitions.
 
     `row_of` serializes the values of a partition.
@@ -163,7 +163,7 @@ def known_manifest(
     if len(pairs) > _MOST_PLACES:
         return None
     rows = [row_of(partition) for partition in files.partitions]
-    return KnownManifest(
+    return ManifestExtents(
         name=meta.file_name,
         size=meta.file_size,
         files=len(files),
@@ -210,11 +210,11 @@ def partition_extent(meta: ManifestFileMeta, position: int, data_type: DataType)
 
 def write_bounds(bounds: ManifestBounds) -> bytes:
     """Return the bytes of an index file."""
-    places: dict[Place, int] = {}
+    places: dict[Bucket, int] = {}
     manifests = [
         [
             *(each.name, each.size, each.files, each.rows, each.data_bytes),
-            sorted(places.setdefault(place, len(places)) for place in each.places),
+            sorted(places.setdefault(bucket, len(places)) for bucket in each.places),
         ]
         for each in bounds.manifests
     ]
@@ -259,15 +259,15 @@ def read_bounds(data: bytes, name: str) -> ManifestBounds:
 def _parsed(listing: Any) -> ManifestBounds:
     places = [(bytes.fromhex(partition), int(bucket)) for partition, bucket in listing["places"]]
     columns = [(int(each["field"]), parse_type(each["type"]), each["extents"]) for each in listing["columns"]]
-    known = []
+    found = []
     for number, (name, size, files, rows, data_bytes, own) in enumerate(listing["manifests"]):
         extents = {
             field: _checked(given[number], data_type)
             for field, data_type, given in columns
             if given[number] is not None
         }
-        known.append(
-            KnownManifest(
+        found.append(
+            ManifestExtents(
                 name=str(name),
                 size=_whole(size),
                 files=_whole(files),
@@ -277,7 +277,7 @@ def _parsed(listing: Any) -> ManifestBounds:
                 extents=extents,
             )
         )
-    return ManifestBounds({field: data_type for field, data_type, _ in columns}, tuple(known))
+    return ManifestBounds({field: data_type for field, data_type, _ in columns}, tuple(found))
 
 
 def _checked(given: Sequence[Any], data_type: DataType) -> Extent:

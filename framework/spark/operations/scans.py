@@ -26,7 +26,7 @@ from lockgate.framework.spark.operations.messages.scans import (
     SelectiveRequest,
     SplitSizes,
 )
-from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins
+from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins, reads_named_snapshot
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
@@ -90,8 +90,8 @@ def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
     planned_before = context.dispatcher.reports.report(request["scan_id"]) is not None
     planned = _plan(context, table, needed, request, again=planned_before)
     if request["joined"]:
-        pinned, partner = partial(_is_pinned, context), partial(_plan, again=True)
-        planned = narrowed_by_joins(context, table, planned, request["joined"], partner, pinned)
+        partner, selected = partial(_plan, again=True), partial(selected_by, context)
+        planned = narrowed_by_joins(context, table, planned, request["joined"], partner, selected)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
@@ -122,21 +122,12 @@ def _is_keepable(
     """
     from lockgate.framework.store.pruning.selected_files import FILE_OPTIONS
 
-    if FILE_OPTIONS & table.schema.options.keys() or not _is_pinned(context, table, request):
+    is_pinned = reads_named_snapshot(table, request, partial(selected_by, context))
+    if not is_pinned or FILE_OPTIONS & table.schema.options.keys():
         return False
     merging = any(split.merge for split in planned.splits)
     uses = key_uses(planned.schema, planned.schemas.values())
     return not any(merging or use.column in needed for use in uses)
-
-
-def _is_pinned(context: Context, table: Table, request: ScanRequest) -> bool:
-    """Say whether each plan of a scan reads the snapshot that the request names, whatever happens between."""
-    from lockgate.framework.store.handle import read_branch
-
-    if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
-        return False
-    selected = selected_by(context, table, request)
-    return selected.between is None and selected.snapshot_id == request["snapshot_id"]
 
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int | None]]:

@@ -7,6 +7,7 @@ clusters, divide the space all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Words = npt.NDArray[np.uint64]
+Halves = npt.NDArray[np.uint32]
 Curve = Callable[[Sequence[Words], int], Words]
 
 _MOST_BITS = 20
 _ONE = np.uint64(1)
+_TABLE_BITS = 10
+_LOW = (1 << _TABLE_BITS) - 1
+# So many rows of a few columns fit into a processor's second cache.
+_ROWS = 16_384
 
 
 def ranks_of(column: pa.ChunkedArray) -> Words:
@@ -54,33 +60,63 @@ def on_curve(curve: Curve, ranks: Sequence[Words]) -> Words:
 
 def zorder(axes: Sequence[Words], bits: int) -> Words:
     """Return the bits of all axes in turn, the highest first."""
+    spread = _spread(len(axes))
     found = np.zeros(len(axes[0]), np.uint64)
-    for bit in range(bits - 1, -1, -1):
-        for axis in axes:
-            found = found << _ONE | axis >> np.uint64(bit) & _ONE
+    for number, axis in enumerate(reversed(axes)):
+        part = spread[axis & _LOW]
+        for start in range(_TABLE_BITS, bits, _TABLE_BITS):
+            part |= spread[(axis >> start) & _LOW] << np.uint64(start * len(axes))
+        found |= part << np.uint64(number)
+    return found
+
+
+@cache
+def _spread(axes: int) -> Words:
+    """Return each small number with its bits as far from each other as there are axes."""
+    numbers = np.arange(1 << _TABLE_BITS, dtype=np.uint64)
+    found = np.zeros(len(numbers), np.uint64)
+    for bit in range(min(_TABLE_BITS, 64 // axes)):
+        found |= (numbers >> np.uint64(bit) & _ONE) << np.uint64(bit * axes)
     return found
 
 
 def hilbert(axes: Sequence[Words], bits: int) -> Words:
     """Return the place on Hilbert's curve. Source: Skilling, Programming the Hilbert curve (2004)."""
-    turned = [axis.copy() for axis in axes]
-    for bit in range(bits - 1, 0, -1):
-        _turn(turned, np.uint64(1 << bit))
-    for number in range(1, len(turned)):
-        turned[number] ^= turned[number - 1]
-    flips = np.zeros_like(turned[0])
-    for bit in range(bits - 1, 0, -1):
-        high = np.uint64(1 << bit)
-        flips = np.where(turned[-1] & high != 0, flips ^ (high - _ONE), flips)
-    return zorder([axis ^ flips for axis in turned], bits)
+    found = np.empty(len(axes[0]), np.uint64)
+    for first in range(0, len(found), _ROWS):
+        part = slice(first, first + _ROWS)
+        found[part] = _hilbert([axis[part].astype(np.uint32) for axis in axes], bits)
+    return found
 
 
-def _turn(axes: list[Words], high: np.uint64) -> None:
+def _hilbert(axes: list[Halves], bits: int) -> Words:
+    """Return the places of a few rows, all of whose numbers the processor keeps at hand."""
+    for bit in range(bits - 1, 0, -1):
+        _turn(axes, bit)
+    for number in range(1, len(axes)):
+        axes[number] ^= axes[number - 1]
+    flips = np.zeros_like(axes[0])
+    for bit in range(bits - 1, 0, -1):
+        flips ^= _all_bits(axes[-1], bit) & _below(bit)
+    return zorder([axis ^ flips for axis in axes], bits)
+
+
+def _turn(axes: list[Halves], bit: int) -> None:
     """Undo the turn of the cubes of one size: invert the lower bits of the first axis, or swap them."""
-    lower = high - _ONE
-    for number, axis in enumerate(axes):
-        is_high = axis & high != 0
-        swapped = np.where(is_high, np.uint64(0), (axes[0] ^ axis) & lower)
-        axes[0] = np.where(is_high, axes[0] ^ lower, axes[0] ^ swapped)
-        if number:
-            axes[number] = axis ^ swapped
+    lower = _below(bit)
+    first = axes[0]
+    for axis in axes:
+        is_high = _all_bits(axis, bit)
+        swapped = (first ^ axis) & lower & ~is_high
+        if axis is not first:
+            axis ^= swapped
+        first ^= (is_high & lower) | swapped
+
+
+def _below(bit: int) -> np.uint32:
+    return np.uint32((1 << bit) - 1)
+
+
+def _all_bits(axis: Halves, bit: int) -> Halves:
+    """Return numbers of ones where a bit is set, of zeros where it is not."""
+    return np.zeros(1, np.uint32) - (axis >> np.uint32(bit) & np.uint32(1))

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, overload
 
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
+from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.pushdown import Step, columns_of, from_json
 
 if TYPE_CHECKING:
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
         ScanRequest,
     )
     from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.scan.selection import Selection
     from lockgate.framework.store.table import Table
 
     PlanOf = Callable[[Context, Table, AbstractSet[str], PlanRequest], ScanPlan]
-    IsPinned = Callable[[Table, ScanRequest], bool]
+    SelectedBy = Callable[[Table, ScanRequest], Selection]
 
 
 class _OtherFiles(Sequence[CandidateFile]):
@@ -57,18 +60,20 @@ def narrowed_by_joins(
     planned: ScanPlan,
     joined: Sequence[JoinedScan],
     plan_of: PlanOf,
-    is_pinned: IsPinned,
+    selected_by: SelectedBy,
 ) -> ScanPlan:
     """Leave out the files of a plan whose rows find no partner in a join.
 
-    `plan_of` plans the other scans, `is_pinned` says whether one reads the snapshot that it names: otherwise
-    its next plan may read other rows, which may be partners. A table with a primary key keeps its files: with
-    a newer row gone, an older one would seem to be there.
+    `plan_of` plans the other scans, `selected_by` says what they read. One that does not read the snapshot
+    that it names leaves no file out: by its next plan it may have other rows, which may be partners. A table
+    with a primary key keeps its files: with a newer row gone, an older one would seem to be there.
     """
     pruners = [(name, each) for name, each in plugins().pruners(table) if isinstance(each, JoinPruner)]
     if not pruners or table.schema.has_primary_key or not planned.splits:
         return planned
-    columns = [found for each in joined if (found := _joined(context, each, plan_of, is_pinned)) is not None]
+    columns = [
+        found for each in joined if (found := _joined(context, each, plan_of, selected_by)) is not None
+    ]
     if not columns:
         return planned
     for plugin, pruner in pruners:
@@ -77,11 +82,11 @@ def narrowed_by_joins(
 
 
 def _joined(
-    context: Context, joined: JoinedScan, plan_of: PlanOf, is_pinned: IsPinned
+    context: Context, joined: JoinedScan, plan_of: PlanOf, selected_by: SelectedBy
 ) -> JoinedColumn | None:
     about = context.about(joined["other"])
     table, request = about.table(), _to_plan(joined["other"])
-    if not is_pinned(table, request):
+    if not reads_named_snapshot(table, request, selected_by):
         return None
     filters = [found for item in request["filters"] if (found := from_json(item)) is not None]
     needed = {*request["columns"], *(path[0] for each in filters for path in columns_of(each))}
@@ -90,6 +95,14 @@ def _joined(
         return _candidates(table, plan_of(about, table, needed, request))
 
     return JoinedColumn(joined["column"], table, joined["other_column"], _OtherFiles(planned))
+
+
+def reads_named_snapshot(table: Table, request: ScanRequest, selected_by: SelectedBy) -> bool:
+    """Say whether each plan of a scan reads the snapshot that the request names, whatever happens between."""
+    if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
+        return False
+    selected = selected_by(table, request)
+    return selected.between is None and selected.snapshot_id == request["snapshot_id"]
 
 
 def _to_plan(request: PushedScan) -> PlanRequest:
