@@ -71,6 +71,30 @@ def test_keys_keep_their_buckets(both: Both, file_format: str) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["orc", "parquet"])
+def test_keys_move_between_partitions(both: Both, file_format: str) -> None:
+    """Spark moves keys, Paimon compacts what it left, and Spark moves keys of the compacted files."""
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "7", "file.format": file_format}
+    columns = [("id", "INT NOT NULL"), ("p", "STRING"), ("n", "INT")]
+    both.theirs.create(columns, primary_keys=["id"], partition_keys=["p"], options=options)
+    state: dict[int, tuple[str, int]] = {}
+
+    def moved(first: int, last: int, n: int) -> None:
+        both.sql(
+            "INSERT INTO {t} SELECT CAST(id AS INT), concat('p', (id + "
+            f"{n}) % 3), {n} FROM range({first}, {last}, 1, 3)"
+        )
+        state.update({number: (f"p{(number + n) % 3}", n) for number in range(first, last)})
+        both.agree([[number, *row] for number, row in state.items()])
+
+    moved(0, 40, 0)
+    moved(10, 60, 1)
+    both.theirs.compact()
+    moved(0, 30, 2)
+    both.sql("DELETE FROM {t} WHERE p = 'p1'")
+    both.agree([[number, *row] for number, row in state.items() if row[0] != "p1"])
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
 def test_paimon_follows_what_spark_writes(both: Both, file_format: str) -> None:
     options = {"bucket": "1", "changelog-producer": "input", "file.format": file_format}
     both.theirs.create(NAMES, primary_keys=["id"], options=options)
