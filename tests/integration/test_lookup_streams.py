@@ -153,6 +153,7 @@ def test_a_batch_is_asked_for_while_spark_plans_it(
     assert asked == [("0", False), ("0", False), ("0", True), ("1", False), ("1", False), ("1", True)]
 
 
+@pytest.mark.filterwarnings("ignore::lockgate.errors.LineageWarning")
 def test_a_stream_ends_with_the_words_of_the_lookup_that_failed(
     spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:
