@@ -38,7 +38,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 # Spark's own join was the faster one in batches of at least this share of the table's rows: where Python
 # workers look up, and where the JVM does.
-_SPARK_FROM, _SPARK_FROM_IN_JVM = 0.5, 4.0
+_SPARK_FROM, _SPARK_FROM_IN_JVM = 0.5, 1.5
 # Spark's size of anything unknown: spark.sql.defaultSizeInBytes.
 _UNKNOWN_BYTES = 2**62
 _OVERHEAD_BYTES = 8

@@ -120,7 +120,7 @@ def test_masks_are_masks_and_values_values(
         both(stream, name.replace("lake.", "public.", 1), options, on="id")
 
 
-@pytest.mark.parametrize(("in_jvm", "share"), [("true", 4.0), ("false", 0.5)])
+@pytest.mark.parametrize(("in_jvm", "share"), [("true", 1.5), ("false", 0.5)])
 def test_auto_compares_the_batch_with_the_table(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], in_jvm: str, share: float
 ) -> None:
