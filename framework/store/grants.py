@@ -58,8 +58,14 @@ def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) ->
     )
 
 
-def _seen(table: TableHandle, principal: Principal) -> SqlDecision:
-    types = {field.name: str(field.type) for field in table.schema.fields}
+def sees_alike(table: TableHandle, line: TableHandle) -> bool:
+    """Say whether the one who asks sees of another line of a table's history what is seen of the table."""
+    who = table.principal or current_principal()
+    return _seen(table, who) == _seen(line, who, table)
+
+
+def _seen(table: TableHandle, principal: Principal, columns_of: TableHandle | None = None) -> SqlDecision:
+    types = {field.name: str(field.type) for field in (columns_of or table).schema.fields}
     target = Target("table", policy_name(table.identifier), table.identifier.branch, table.location)
     request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
     return plugins().authorize_sql(request, types, records=False)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError, TableNotFoundError
-from lockgate.framework.access import Action
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store.grants import sees_alike
 from lockgate.framework.store.handle import SCHEMAS_OF_BRANCH, read_branch
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.metadata.references import line_of
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 def with_partitions_of_branch(table: TableHandle, files: FileTable, snapshot: Snapshot | None) -> FileTable:
     """Return the files of a snapshot with those of partitions that are read from a branch.
 
-    Raises TableNotFoundError if there is no such branch, and AccessDeniedError if the one who asks may see
-    less of it than of the table.
+    Raises TableNotFoundError if there is no such branch, and AccessDeniedError if the one who asks does
+    not see the same of it as of the table.
     """
     chosen = read_branch(table.schema)
     if chosen is None:
@@ -54,8 +53,7 @@ def _branch(table: TableHandle, name: str) -> TableHandle:
         raise TableNotFoundError(
             f"table {table.identifier} has no branch {name!r}, but its options read partitions from it"
         )
-    asked = (grant(line, Action.SELECT, table.schema.field_names) for line in (table, branch))
-    if next(asked) != next(asked):
+    if not sees_alike(table, branch):
         needed = f"SELECT on branch {branch.identifier}, as on table {table.identifier}"
         raise AccessDeniedError(f"partitions of {table.identifier} come from a branch: {needed}", (needed,))
     return branch
