@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement
     from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.source import ScanSource
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
 SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
@@ -44,6 +45,8 @@ class Context:
         self.session = session
         self._request = request
         self._asker = asker or dispatcher.sessions.asker(None)
+        # What operations have loaded for this request, with what it was loaded for, by its identity.
+        self.loaded: dict[int, tuple[object, tuple[Table, TableSchema]]] = {}
 
     def about(self, named: Mapping[str, Any]) -> Context:
         """Return the context of the same request about another table, named by `named`."""
@@ -131,8 +134,13 @@ class Context:
 
         Raises TableNotFoundError, with the nearest names, also if another table has taken its place since.
         """
+        return self.read_and_newest()[0]
+
+    def read_and_newest(self) -> tuple[Table, TableSchema]:
+        """Load the table as `table` does, and return its newest schema too."""
         if self._request["replacement"] is not None:
-            return self.replacement()
+            made = self.replacement()
+            return made, made.schema
         table = self.requested_catalog().load_table(self.identifier())
         table_id, schema_id = self._request["table_id"], self._request["schema_id"]
         if table_id not in (None, table.table_id):
@@ -140,7 +148,7 @@ class Context:
                 f"table {self.full_name()} was dropped and created again after the query was analysed; "
                 "recreate the DataFrame or restart the stream"
             )
-        return table if schema_id is None else table.with_schema(schema_id)
+        return (table if schema_id is None else table.with_schema(schema_id)), table.schema
 
     def source(self, table: TableHandle, request: ReadRequest | None = None) -> ScanSource:
         """Begin a scan of a table, by default of all its rows."""

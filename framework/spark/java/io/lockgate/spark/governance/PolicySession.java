@@ -4,6 +4,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
 import java.lang.reflect.Field;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.Callable;
@@ -34,7 +35,21 @@ final class PolicySession {
       Collections.synchronizedMap(new WeakHashMap<>());
   private static final ThreadLocal<Boolean> INSIDE = ThreadLocal.withInitial(() -> false);
 
+  private static final int MOST_TEXTS = 1_000;
+
   private final SparkSession session;
+
+  /** What was parsed last, by its text: settings of this session never change. */
+  private final Map<String, Expression> parsed =
+      Collections.synchronizedMap(
+          new LinkedHashMap<>() {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, Expression> eldest) {
+              return size() > MOST_TEXTS;
+            }
+          });
 
   private PolicySession(SparkSession session) {
     this.session = session;
@@ -50,8 +65,18 @@ final class PolicySession {
     return INSIDE.get();
   }
 
+  /** The expression of a text: a copy, since an analyzer leaves marks on what it resolves. */
   Expression parsed(String text) throws Exception {
-    return inside(() -> Origins.without(session.sessionState().sqlParser().parseExpression(text)));
+    Expression found = parsed.get(text);
+    if (found == null) {
+      found =
+          inside(() -> Origins.without(session.sessionState().sqlParser().parseExpression(text)));
+      if (found.exists(PlanExpression.class::isInstance)) {
+        return found; // its plan would be shared
+      }
+      parsed.put(text, found);
+    }
+    return found.clone();
   }
 
   String zone() {
