@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet
 import pytest
 from governed_world import World
 from pyspark.errors import AnalysisException, PySparkException
@@ -14,7 +15,8 @@ from ranger_world import allow, item, mask, row_filter
 from lockgate.framework.governance.ranger.service_definition import service_definition
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     from lockgate import Lake
 
@@ -186,3 +188,36 @@ def test_a_stream_that_keeps_nothing_takes_no_right_to_write(world: World, hidde
     query = written(world, hidden["open"]).foreachBatch(lambda rows, _: seen.append(rows.count()))
     query.start().awaitTermination()
     assert seen == [1]
+
+
+def test_a_stream_removes_no_files_of_others(world: World, tmp_path: Path) -> None:
+    """By `cleanSource` Spark deletes or moves what a stream has read, by the rights of the server."""
+    source, archive = tmp_path / "source", tmp_path / "archive"
+    source.mkdir()
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1, 2]}), str(source / "a.parquet"))
+    files = sorted(source.iterdir())
+    reads = [on("StreamingRelation", "read"), on(source, "read")]
+    writes_own = on(tmp_path / "own", "read", "write")
+
+    def cleaning(**options: str) -> DataStreamReader:
+        reader = world.session("ann").readStream.schema("id BIGINT")
+        return reader.options(sourceArchiveDir=str(archive), **options)
+
+    def run(frame: DataFrame) -> None:
+        checkpoint = str(tmp_path / "own" / "checkpoint")
+        writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    world.put(*reads, writes_own, serviceDef=service_definition())
+    run(cleaning(cleanSource="OFF").parquet(str(source)))
+    for kind in ("delete", "Archive"):
+        with pytest.raises(AnalysisException, match=f"INSERT on path {source} is denied to user 'ann'"):
+            cleaning(CLEANSOURCE=kind).parquet(str(source))
+        with pytest.raises(AnalysisException, match=f"INSERT on path {source} is denied to user 'ann'"):
+            cleaning(cleanSource=kind).format("parquet").load(str(source))
+    world.put(*reads, on(source, "write"), writes_own, serviceDef=service_definition())
+    with pytest.raises(AnalysisException, match=f"SELECT on path {archive} is denied to user 'ann'"):
+        cleaning(cleanSource="archive").parquet(str(source))
+    assert sorted(source.iterdir()) == files
+    world.put(*reads, on(tmp_path, "read", "write"), serviceDef=service_definition())
+    cleaning(cleanSource="archive").parquet(str(source))

@@ -76,6 +76,25 @@ def test_a_plan_that_is_older_than_a_change_is_not_run(limited: World, people: s
     assert sorted(map(tuple, rows.collect())) == SEEN
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("fs.s3a.endpoint", "http://mine"), ("spark.sql.optimizer.excludedRules", "x.Y"), ("hadoop.mine", "1")],
+)
+def test_no_plan_is_older_than_a_change_of_the_servers_settings(
+    limited: World, people: str, setting: str, value: str
+) -> None:
+    """A Connect server keeps analysed plans of its clients, which no rule of analysis sees again."""
+    limited.put(allow(f"{people}.*", users=["ann"]))  # nothing is computed for a policy
+    session = limited.session("ann")
+    query = f"SELECT id FROM {people}"
+    frames = [session.sql(query), session.range(3), session.sql("SELECT 1 AS id")]
+    with changed(session, setting, value):
+        for rows in frames:
+            with pytest.raises(Exception, match=f"has changed {setting}, which only the server sets"):
+                rows.collect()
+    assert len(session.sql(query).collect()) == 4
+
+
 STATE_STORES = "spark.sql.streaming.stateStore.providerClass"
 PRUNED_STREAMS = "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan"
 

@@ -133,6 +133,9 @@ ACTIONS: dict[str, Action] = {
 STREAM = "WriteToStream"
 FREE_SINKS = _words("ConsoleTable ForeachBatchSink ForeachWriterTable MemorySink NoopTable")
 
+# Files that a stream deletes or moves once it has read them (the option `cleanSource`).
+ACTIONS["CleanedSource"] = Action.INSERT
+
 # A table or view that is all of a plan, as where Spark's catalog lists columns.
 NAME_ALONE = "NameAlone"
 

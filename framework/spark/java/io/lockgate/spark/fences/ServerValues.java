@@ -16,9 +16,10 @@ import org.apache.spark.sql.execution.command.ResetCommand;
 public final class ServerValues extends Rule<LogicalPlan> {
   private final SparkSession session;
 
-  /** For one session. */
+  /** For one session, made before anybody asks for its current catalog. */
   public ServerValues(SparkSession session) {
     this.session = session;
+    ServerBindings.hide(session);
   }
 
   @Override

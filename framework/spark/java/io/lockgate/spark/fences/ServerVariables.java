@@ -28,6 +28,7 @@ public final class ServerVariables implements InvocationHandler {
 
   /** The parser that hands on all other texts to {@code parser}. */
   public static ParserInterface over(SparkSession session, ParserInterface parser) {
+    ServerBindings.hideSoon(session);
     return (ParserInterface)
         Proxy.newProxyInstance(
             ServerVariables.class.getClassLoader(),

@@ -10,6 +10,7 @@ import io.lockgate.spark.parts.SinkLog;
 import io.lockgate.spark.parts.StatementText;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
@@ -94,6 +95,17 @@ public final class Govern extends Rule<LogicalPlan> {
     }
   }
 
+  /**
+   * Asks again, where a statement is planned, whether the session has changed settings that only
+   * the server sets: Spark keeps analysed plans, as a Connect server does those of its clients.
+   */
+  static void settingsSuit(SparkSession session) {
+    List<String> changed = decides(session) ? changedSettings(session) : List.of();
+    if (!changed.isEmpty()) {
+      new Question(session, Users.current(), changed).ask(null);
+    }
+  }
+
   /** Tells whether rights are asked for here: not for what a policy itself says. */
   public static boolean decides(SparkSession session) {
     return isGoverned(session) && !PolicySession.isInside();
@@ -141,8 +153,10 @@ public final class Govern extends Rule<LogicalPlan> {
         noteGuarded(Barrier.of(plan).guarded());
       }
       ObjectNode call = Barrier.of(plan) != null ? null : Statements.describeCall(plan);
-      if (call != null) {
-        nodes.add(call);
+      for (ObjectNode effect : Arrays.asList(call, Statements.describeCleaning(plan))) {
+        if (effect != null) {
+          nodes.add(effect);
+        }
       }
       return found != null || Barrier.of(plan) != null ? plan : null;
     }

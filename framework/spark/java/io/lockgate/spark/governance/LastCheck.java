@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.Function1;
@@ -89,6 +90,9 @@ public final class LastCheck extends SparkStrategy {
     Barrier barrier = Barrier.of(plan);
     if (plan instanceof ReturnAnswer || barrier != null) {
       check(plan);
+    }
+    if (plan instanceof ReturnAnswer) {
+      Govern.settingsSuit(SparkSession.active());
     }
     List<SparkPlan> planned =
         barrier != null ? List.of(new GovernedRowsExec(barrier.output(), barrier)) : List.of();

@@ -175,7 +175,7 @@ final class Relations {
     return isOfStream(plan) && !isFollowed(plan) ? ofSource(plan.nodeName()) : null;
   }
 
-  private static boolean isOfStream(LogicalPlan plan) {
+  static boolean isOfStream(LogicalPlan plan) {
     return plan.nodeName().startsWith("Streaming");
   }
 

@@ -8,8 +8,11 @@ import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.parts.SinkLog;
 import java.net.URI;
 import java.util.Arrays;
+import java.util.LinkedHashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -40,10 +43,12 @@ import org.apache.spark.sql.execution.command.LoadDataCommand;
 import org.apache.spark.sql.execution.command.ResetCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.execution.command.ShowTablesCommand;
+import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.InsertIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.Product;
 import scala.Tuple2;
@@ -56,6 +61,9 @@ final class Statements {
 
   /** The parts of statements that hold a location of files. */
   private static final Set<String> LOCATIONS = Set.of("location", "path", "locationUri");
+
+  private static final String CLEANING = "cleanSource";
+  private static final String ARCHIVE = "sourceArchiveDir";
 
   private final SparkSession session;
 
@@ -177,6 +185,34 @@ final class Statements {
     ObjectNode found = Bridge.object().put("node", "CallMethodViaReflection").putNull("setting");
     found.putNull("source").putArray("targets");
     found.putArray("locations");
+    return found;
+  }
+
+  /**
+   * Describes the files that a stream deletes, or moves to another folder, once it has read them;
+   * null for a node of none.
+   */
+  static ObjectNode describeCleaning(LogicalPlan plan) {
+    boolean isOfSource =
+        Relations.isOfStream(plan)
+            && plan.productArity() > 0
+            && plan.productElement(0) instanceof DataSource;
+    if (!isOfSource) {
+      return null;
+    }
+    DataSource source = (DataSource) plan.productElement(0);
+    var options = new CaseInsensitiveStringMap(CollectionConverters.asJava(source.options()));
+    if (options.getOrDefault(CLEANING, "off").equalsIgnoreCase("off")) {
+      return null;
+    }
+    ObjectNode found = Bridge.object().put("node", "CleanedSource").putNull("setting");
+    ArrayNode targets = found.putArray("targets");
+    Set<String> paths = new LinkedHashSet<>(CollectionConverters.asJava(source.paths()));
+    Stream.of(options.get("path")).filter(Objects::nonNull).forEach(paths::add);
+    paths.forEach(each -> add(targets, "path", null, each, false));
+    found.putNull("source");
+    ArrayNode locations = found.putArray("locations");
+    Stream.of(options.get(ARCHIVE)).filter(Objects::nonNull).forEach(locations::add);
     return found;
   }
 

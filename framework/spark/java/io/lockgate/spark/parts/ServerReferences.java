@@ -1,5 +1,6 @@
 package io.lockgate.spark.parts;
 
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -38,6 +39,21 @@ public final class ServerReferences {
     return ChangedSettings.of(session).stream()
         .filter(name -> now.containsKey(name) && in(now.get(name), now, new HashSet<>()))
         .toList();
+  }
+
+  /** The variables that texts name, by kind. */
+  public static Map<String, Set<String>> named(Iterable<String> texts) {
+    Map<String, Set<String>> named = new HashMap<>();
+    OF_SERVER.forEach(kind -> named.put(kind, new HashSet<>()));
+    for (String text : texts) {
+      Matcher found = VARIABLE.matcher(text);
+      while (found.find()) {
+        if (found.group(1) != null && OF_SERVER.contains(found.group(1))) {
+          named.get(found.group(1)).add(found.group(2));
+        }
+      }
+    }
+    return named;
   }
 
   private static boolean in(String text, Map<String, String> settings, Set<String> seen) {
