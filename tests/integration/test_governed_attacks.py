@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet
 import pytest
@@ -381,40 +380,3 @@ def test_settings_take_no_variables_of_the_server(world: World) -> None:
     finally:
         for name in ("own.name", "spark.sql.columnNameOfCorruptRecord", "spark.sql.variable.substitute"):
             session.conf.unset(name)
-
-
-def test_settings_show_no_variables_of_the_server_without_a_statement(world: World) -> None:
-    """A client asks Spark's catalog, or for a setting that falls back to another, and no rule sees it."""
-    secret = os.environ["PATH"]
-    for value in ("${env:PATH}", "${system:java.class.path}", "${own.name}"):
-        session = world.session("ann").newSession()
-        session.conf.set("spark.lockgate.user", "ann")
-        session.conf.set("own.name", "${env:PATH}")
-        session.conf.set("spark.sql.defaultCatalog", value)
-        for ask in (
-            session.catalog.currentCatalog,
-            session.catalog.currentDatabase,
-            session.catalog.listCatalogs,
-            session.catalog.listTables,
-            lambda session=session: session.catalog.tableExists("t"),
-            lambda session=session: session.catalog.setCurrentDatabase("nowhere"),
-        ):
-            try:
-                told = str(ask())
-            except PySparkException as error:
-                told = str(error)
-            assert secret not in told
-            assert ".jar" not in told
-
-
-def test_the_fence_of_variables_stands_before_any_rule_is_made(world: World) -> None:
-    """Also in a session that nobody has asked anything, whose settings are read by their entries."""
-    session = world.session("ann").newSession()
-    session.conf.set("spark.sql.defaultCatalog", "${env:PATH}")
-    conf, jvm = session._jsparkSession.sessionState().conf(), cast("Any", session._jvm)
-    entry = jvm.org.apache.spark.sql.internal.SQLConf.DEFAULT_CATALOG()
-    for _ in range(100):
-        if conf.getConf(entry) == "${env:PATH}":
-            break
-        time.sleep(0.05)
-    assert conf.getConf(entry) == "${env:PATH}"

@@ -46,7 +46,7 @@ class Context:
         self._request = request
         self._asker = asker or dispatcher.sessions.asker(None)
         # What operations have loaded for this request, with what it was loaded for, by its identity.
-        self.loaded: dict[int, tuple[object, tuple[Table, TableSchema]]] = {}
+        self._loaded: dict[int, tuple[object, tuple[Table, TableSchema]]] = {}
 
     def about(self, named: Mapping[str, Any]) -> Context:
         """Return the context of the same request about another table, named by `named`."""
@@ -149,6 +149,14 @@ class Context:
                 "recreate the DataFrame or restart the stream"
             )
         return (table if schema_id is None else table.with_schema(schema_id)), table.schema
+
+    def loaded(self, relation: Mapping[str, Any]) -> tuple[Table, TableSchema]:
+        """Return what `read_and_newest` does of the table of a relation, loaded once for this request."""
+        kept = self._loaded.get(id(relation))
+        if kept is None:
+            found = self.about(relation["table"]).read_and_newest()
+            kept = self._loaded[id(relation)] = (relation, found)
+        return kept[1]
 
     def source(self, table: TableHandle, request: ReadRequest | None = None) -> ScanSource:
         """Begin a scan of a table, by default of all its rows."""

@@ -213,22 +213,13 @@ def target_of(context: Context, relation: RelationJson) -> Target:
     return _target_of(_table(context, relation))
 
 
-def _read_and_newest(context: Context, relation: OurRelation) -> tuple[Table, TableSchema]:
-    """Return the table of a relation as it is read, and its newest schema; loaded once for a request."""
-    kept = context.loaded.get(id(relation))
-    if kept is None:
-        found = context.about(relation["table"]).read_and_newest()
-        kept = context.loaded[id(relation)] = (relation, found)
-    return kept[1]
-
-
 def _target_of(table: Table) -> Target:
     named = table.identifier
     return Target("table", policy_name(named), named.branch, table.location)
 
 
 def _table(context: Context, relation: OurRelation) -> Table:
-    return _read_and_newest(context, relation)[0]
+    return context.loaded(relation)[0]
 
 
 def _policy_names(context: Context, relation: OurRelation) -> dict[str, str]:
@@ -236,7 +227,7 @@ def _policy_names(context: Context, relation: OurRelation) -> dict[str, str]:
 
     A policy on a column holds for its past too.
     """
-    table, newest = _read_and_newest(context, relation)
+    table, newest = context.loaded(relation)
     read = table.schema
     if newest.id == read.id:
         return {}
