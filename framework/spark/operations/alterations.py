@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.access import Action
+from lockgate.framework.options.schema_options import ON_TYPE_CHANGE
 from lockgate.framework.spark.operations.catalogs import describe
 from lockgate.framework.spark.operations.context import Context, session_choice
-from lockgate.framework.spark.operations.messages.tables import AlterRequest, TableSpec
+from lockgate.framework.spark.operations.messages.tables import AlterRequest, MergeColumnsRequest, TableSpec
+from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
 from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
     AddColumn,
@@ -25,8 +28,14 @@ from lockgate.framework.store.ddl.schema_changes import (
     SetComment,
     SetOption,
 )
+from lockgate.framework.store.grants import grant
 from lockgate.framework.types import DataType, from_spark_type
 
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# Paimon's option of a write; here one of streams, since Spark fits the rows of a batch to the table.
+MERGE_SCHEMA = "write.merge-schema"
 # Properties that Spark keeps with a table, but users may not set.
 _NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"})
 
@@ -41,6 +50,33 @@ def alter_table(context: Context, request: AlterRequest) -> TableSpec:
     )
     latest = table.latest_snapshot()
     return describe(context, table, 0 if latest is None else latest.id)
+
+
+def merges_schema(options: Mapping[str, str]) -> bool:
+    """Say whether the writer of a stream wants the table to have the columns of its rows too."""
+    return any(key.lower() == MERGE_SCHEMA and text.lower() == "true" for key, text in options.items())
+
+
+def merge_columns(context: Context, request: MergeColumnsRequest) -> TableSpec:
+    """Give a table the columns and types of a stream's rows too, and describe the table that came of it."""
+    table = context.table()
+    given = request["schema"]["fields"] if isinstance(request["schema"], dict) else []
+    wanted = [(_name_in(table, field["name"]), from_spark_type(field["type"])) for field in given]
+    action = str(table.schema.table_options.get_option(ON_TYPE_CHANGE))
+    merges = merged_columns(table, [(name, each.with_nullable(True)) for name, each in wanted], action)
+    if merges:
+        grant(table, Action.ALTER)
+        adds = any(each.old is None or each.history is not None for each in merges)
+        table = context.requested_catalog().alter_table(
+            context.identifier(), changes_of(merges), on_plaintext=session_choice(context) if adds else None
+        )
+    latest = table.latest_snapshot()
+    return describe(context, table, 0 if latest is None else latest.id)
+
+
+def _name_in(table: Table, name: str) -> str:
+    """Return the table's spelling of a column, which Spark finds in any case."""
+    return next((own for own in table.schema.field_names if own.lower() == name.lower()), name)
 
 
 def _refuse_replacement(context: Context, changes: Sequence[SchemaChange]) -> None:
@@ -100,4 +136,4 @@ _CHANGES: dict[str, Callable[[Mapping[str, Any]], SchemaChange]] = {
     "remove": _remove,
 }
 
-OPERATIONS = {"table.alter": alter_table}
+OPERATIONS = {"table.alter": alter_table, "table.merge_columns": merge_columns}

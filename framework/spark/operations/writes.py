@@ -23,6 +23,7 @@ from lockgate.framework.options.table_options import (
 )
 from lockgate.framework.plugins import StreamProgressed, plugins, publish
 from lockgate.framework.spark.java_encryption import java_options
+from lockgate.framework.spark.operations.alterations import merges_schema
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.common import Committed
 from lockgate.framework.spark.operations.messages.writes import (
@@ -38,6 +39,7 @@ from lockgate.framework.spark.operations.partitions import chosen_by, whole_part
 from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten_files
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
+from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.store.visibility import require_write_keys
 from lockgate.framework.types import from_spark_type, to_spark_type
 
@@ -177,6 +179,7 @@ def _check_rows(table: Table, request: BeginRequest) -> None:
     incoming = {field["name"].lower(): field for field in request["schema"]["fields"]}
     if not incoming and request["mode"] == "delete":
         return
+    merges = request["epoch"] is not None and merges_schema(request["options"])
     columns = {field.name.lower(): field for field in table.schema.fields}
     for name, field in incoming.items():
         if name not in columns:
@@ -186,12 +189,15 @@ def _check_rows(table: Table, request: BeginRequest) -> None:
             )
     for name, column in columns.items():
         if name not in incoming:
+            if merges and column.type.nullable:
+                continue
             raise InputError(
                 f"the rows for table {table.identifier} have no column {column.name!r}: "
                 f"add it, for instance withColumn({column.name!r}, lit(None).cast(...))"
             )
         given, wanted = incoming[name]["type"], to_spark_type(column.type)
-        if _storage(given) != _storage(wanted):
+        fits = merges and can_widen(from_spark_type(given), column.type)
+        if not fits and _storage(given) != _storage(wanted):
             raise InputError(
                 f"column {column.name!r} of table {table.identifier} is of type {_text(wanted)}, "
                 f"the rows have {_text(given)}: cast it"

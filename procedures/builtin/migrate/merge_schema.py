@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from lockgate.errors import InputError, UnsupportedError, UnsupportedTypeError, nearest
+from lockgate.errors import InputError, UnsupportedTypeError, nearest
 from lockgate.framework.options.schema_options import HISTORY, ON_TYPE_CHANGE, REFUSE
-from lockgate.framework.store import Table, TableSchema
-from lockgate.framework.store.ddl.schema_changes import (
-    AddColumn,
-    ChangeType,
-    Position,
-    RenameColumn,
-    SchemaChange,
-)
-from lockgate.framework.store.schema.secret_columns import secrets_of
-from lockgate.framework.store.schema.wider_types import can_widen
-from lockgate.framework.types import DataField, DataType, parse_type
+from lockgate.framework.store import Table
+from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
+from lockgate.framework.types import DataType, parse_type
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,()]+))\s+(.+?)\s*", re.DOTALL)
@@ -62,22 +53,9 @@ class MergeSchema(Procedure):
         table = context.table(arguments["table"])
         action = _action(table, arguments["on_type_change"])
         wanted = list(_columns(arguments["columns"]))
-        names = [name for name, _ in wanted]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise InputError(f"columns: {twice[0]!r} is named twice")
-        merges = [found for name, data_type in wanted if (found := _merge(table.schema, name, data_type))]
-        lost = [each for each in merges if each.history is not None]
-        if lost and action == REFUSE:
-            raise UnsupportedError(
-                f"table {table.identifier}: values of {', '.join(map(str, lost))}: give such a column "
-                "another name, or keep its old values in another column by on_type_change => 'history'"
-            )
-        for each in lost:
-            _check_history(table.schema, each)
+        merges = merged_columns(table, wanted, action)
         if merges and not arguments["dry_run"]:
-            changes = [change for each in merges for change in each.changes]
-            context.catalog.alter_table(table.identifier, changes)
+            context.catalog.alter_table(table.identifier, changes_of(merges))
         return [each.row for each in merges]
 
 
@@ -101,62 +79,3 @@ def _columns(text: str) -> Iterator[tuple[str, DataType]]:
             raise InputError(
                 f"columns: {name!r}: {error}; add columns of other types by ALTER TABLE"
             ) from None
-
-
-@dataclass(frozen=True)
-class _Merge:
-    """What becomes of one column."""
-
-    name: str
-    type: DataType
-    old: DataField | None
-    history: str | None = None
-
-    @property
-    def changes(self) -> Sequence[SchemaChange]:
-        path = (self.name,)
-        if self.old is None:
-            return (AddColumn(path, self.type),)
-        if self.history is None:
-            return (ChangeType(path, self.type),)
-        position = Position(self.history)
-        return (RenameColumn(path, self.history), AddColumn(path, self.type, position=position))
-
-    @property
-    def row(self) -> tuple[Any, ...]:
-        change = "added" if self.old is None else "widened" if self.history is None else "history"
-        return (self.name, change, str(self.type), self.old and self.old.type.bare_name, self.history)
-
-    def __str__(self) -> str:
-        assert self.old is not None, "a new column has no old values"
-        return f"{self.name!r} ({self.old.type.bare_name}) are not all of type {self.type}"
-
-
-def _merge(schema: TableSchema, name: str, data_type: DataType) -> _Merge | None:
-    """Return what a column of new data changes; None if the table has room for its values."""
-    old = next((each for each in schema.fields if each.name == name), None)
-    if old is None:
-        other = [each for each in schema.field_names if each.lower() == name.lower()]
-        if other:
-            raise InputError(f"columns: {name!r} differs from the column {other[0]!r} in case only")
-        return _Merge(name, data_type, None)
-    if can_widen(data_type, old.type):
-        return None
-    history = None if can_widen(old.type, data_type) else f"{name}_v{schema.id}"
-    return _Merge(name, data_type, old, history)
-
-
-def _check_history(schema: TableSchema, merge: _Merge) -> None:
-    """Refuse what a new column without the old one's options would break."""
-    name = merge.name
-    if merge.history in schema.field_names:
-        raise InputError(f"column {name!r} cannot become {merge.history!r}: there is such a column already")
-    if name in (*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys, *schema.sequence_fields):
-        raise UnsupportedError(
-            f"column {name!r} finds or orders the table's rows: its type cannot change to {merge.type}"
-        )
-    if name in secrets_of(schema).top_level(schema):
-        raise UnsupportedError(
-            f"column {name!r} is encrypted, and a new column of its name would not be: give the new data "
-            "another name, and encrypt that"
-        )

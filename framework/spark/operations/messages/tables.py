@@ -242,6 +242,12 @@ class AlterRequest(TableRequest):
     changes: list[Change]
 
 
+class MergeColumnsRequest(TableRequest):
+    """The rows that a stream writes, whose columns the table is to have too; `schema` is that of the rows."""
+
+    schema: TypeJson
+
+
 # --- partitions ----------------------------------------------------------------------------------
 
 

@@ -92,7 +92,18 @@ public abstract class LockgateTable extends LoadedTable
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new LockgateWriteBuilder(this, info);
+    LockgateTable table = WriteJob.mergesSchema(info) ? merged(info) : this;
+    return new LockgateWriteBuilder(table, info);
+  }
+
+  /** This table, once it has the columns of the rows that a stream writes. */
+  private LockgateTable merged(LogicalWriteInfo info) {
+    ObjectNode ask = request(info.options()).putNull("schema_id");
+    ask.set("schema", Values.typeToJson(info.schema()));
+    JsonNode spec = Bridge.ask("table.merge_columns", ask);
+    return this instanceof PrimaryKeyTable
+        ? new PrimaryKeyTable(request(), spec)
+        : new AppendTable(request(), spec);
   }
 
   // --- deletes that need only metadata ---

@@ -114,7 +114,11 @@ final class WriteJob {
   Writers writers(JsonNode reply) {
     SparkSession spark = SparkSession.active();
     return new Writers(
-        WriteSpec.of(reply), SentConfiguration.of(spark), table.structType(), ordinals());
+        WriteSpec.of(reply),
+        SentConfiguration.of(spark),
+        table.structType(),
+        info.schema(),
+        ordinals());
   }
 
   /**
@@ -128,18 +132,26 @@ final class WriteJob {
     }
     int[] out = new int[fields.length];
     for (int i = 0; i < out.length; i++) {
-      out[i] = ordinal(incoming, fields[i].name());
+      out[i] = ordinal(incoming, fields[i]);
     }
     return out;
   }
 
-  private static int ordinal(StructType schema, String name) {
+  private int ordinal(StructType schema, StructField field) {
     for (int i = 0; i < schema.length(); i++) {
-      if (schema.apply(i).name().equalsIgnoreCase(name)) {
+      if (schema.apply(i).name().equalsIgnoreCase(field.name())) {
         return i;
       }
     }
-    throw Bridge.failure("Column '" + name + "' is missing in the rows to be written");
+    if (mergesSchema(info) && field.nullable()) {
+      return Writers.ABSENT;
+    }
+    throw Bridge.failure("Column '" + field.name() + "' is missing in the rows to be written");
+  }
+
+  /** Says that the writer of a stream wants the table to have the columns of its rows too. */
+  static boolean mergesSchema(LogicalWriteInfo info) {
+    return info.options().getBoolean("write.merge-schema", false);
   }
 
   void commit(Long epoch, WriterCommitMessage[] messages) {

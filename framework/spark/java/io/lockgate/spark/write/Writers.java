@@ -13,8 +13,11 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -26,6 +29,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
+import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -33,8 +37,14 @@ import scala.jdk.javaapi.CollectionConverters;
  * NOT NULL columns.
  */
 public record Writers(
-    WriteSpec spec, Broadcast<SerializableConfiguration> hadoop, StructType schema, int[] ordinals)
+    WriteSpec spec,
+    Broadcast<SerializableConfiguration> hadoop,
+    StructType schema,
+    StructType incoming,
+    int[] ordinals)
     implements DataWriterFactory, StreamingDataWriterFactory {
+  /** The ordinal of a column that the rows lack: it is null in all of them. */
+  public static final int ABSENT = -1;
 
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task) {
@@ -60,6 +70,23 @@ public record Writers(
     }
   }
 
+  /** Says that rows lack columns, or have narrower types than the table: streams merge schemas. */
+  private boolean isMerged() {
+    for (int i = 0; i < ordinals.length; i++) {
+      if (ordinals[i] == ABSENT
+          || !DataType.equalsIgnoreNullability(
+              stored(schema.apply(i).dataType()),
+              stored(incoming.apply(ordinals[i]).dataType()))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static DataType stored(DataType type) {
+    return CharVarcharUtils.replaceCharVarcharWithString(type);
+  }
+
   private boolean isInOrder() {
     for (int i = 0; i < ordinals.length; i++) {
       if (ordinals[i] != i) {
@@ -74,6 +101,7 @@ public record Writers(
     final TaskWriter out;
     private final StructType schema;
     private final ProjectingInternalRow ordered;
+    private final UnsafeProjection merged;
     private final UnsafeProjection fitted;
 
     /** Spark fills up and measures the texts of a batch, but not those of a {@code stream}. */
@@ -81,7 +109,11 @@ public record Writers(
       this.out = out;
       this.schema = factory.schema;
       this.fitted = stream && CharVarcharUtils.hasCharVarchar(schema) ? fitting(schema) : null;
-      this.ordered = factory.isInOrder() ? null : projection(factory.schema, factory.ordinals);
+      this.merged = stream && factory.isMerged() ? merging(factory) : null;
+      this.ordered =
+          merged != null || factory.isInOrder()
+              ? null
+              : projection(factory.schema, factory.ordinals);
     }
 
     @Override
@@ -94,7 +126,7 @@ public record Writers(
     }
 
     private InternalRow checked(InternalRow row) {
-      InternalRow checked = row;
+      InternalRow checked = merged == null ? row : merged.apply(row);
       if (ordered != null) {
         ordered.project(row);
         checked = ordered;
@@ -133,6 +165,27 @@ public record Writers(
       Expression column =
           new BoundReference(i, CharVarcharUtils.replaceCharVarcharWithString(type), true);
       columns.add(CharVarcharUtils.stringLengthCheck(column, type));
+    }
+    return UnsafeProjection.create(
+        CollectionConverters.asScala(columns).toSeq(),
+        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+  }
+
+  /** Gives rows the table's columns: absent ones are null, narrower values get the wider type. */
+  private static UnsafeProjection merging(Writers factory) {
+    List<Expression> columns = new ArrayList<>();
+    for (int i = 0; i < factory.ordinals.length; i++) {
+      DataType wanted = stored(factory.schema.apply(i).dataType());
+      if (factory.ordinals[i] == ABSENT) {
+        columns.add(Literal.create(null, wanted));
+        continue;
+      }
+      DataType given = stored(factory.incoming.apply(factory.ordinals[i]).dataType());
+      Expression column = new BoundReference(factory.ordinals[i], given, true);
+      columns.add(
+          DataType.equalsIgnoreNullability(given, wanted)
+              ? column
+              : new Cast(column, wanted, Option.apply("UTC"), EvalMode$.MODULE$.ANSI()));
     }
     return UnsafeProjection.create(
         CollectionConverters.asScala(columns).toSeq(),

@@ -1,0 +1,112 @@
+"""The columns of a table and of new data merged: columns that come, wider types, and columns of history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.options.schema_options import REFUSE
+from lockgate.framework.store.ddl.schema_changes import (
+    AddColumn,
+    ChangeType,
+    Position,
+    RenameColumn,
+    SchemaChange,
+)
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.store.schema.wider_types import can_widen
+from lockgate.framework.types import DataField, DataType
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
+
+
+def merged_columns(
+    table: TableHandle, wanted: Sequence[tuple[str, DataType]], action: str
+) -> list[ColumnMerge]:
+    """Return what columns of new data change of a table; `action` is what happens to values that do not fit.
+
+    Raises InputError for a column that is named twice, or as another but for case, and UnsupportedError for
+    values that would not fit, or must not become history.
+    """
+    names = [name for name, _ in wanted]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"columns: {twice[0]!r} is named twice")
+    merges = [found for name, data_type in wanted if (found := _merge(table.schema, name, data_type))]
+    lost = [each for each in merges if each.history is not None]
+    if lost and action == REFUSE:
+        raise UnsupportedError(
+            f"table {table.identifier}: values of {', '.join(map(str, lost))}: give such a column "
+            "another name, or keep its old values in another column by on_type_change => 'history'"
+        )
+    for each in lost:
+        _check_history(table.schema, each)
+    return merges
+
+
+def changes_of(merges: Iterable[ColumnMerge]) -> list[SchemaChange]:
+    """Return the changes of the schema that merges make."""
+    return [change for each in merges for change in each.changes]
+
+
+@dataclass(frozen=True)
+class ColumnMerge:
+    """What becomes of one column."""
+
+    name: str
+    type: DataType
+    old: DataField | None
+    history: str | None = None
+
+    @property
+    def changes(self) -> Sequence[SchemaChange]:
+        path = (self.name,)
+        if self.old is None:
+            return (AddColumn(path, self.type),)
+        if self.history is None:
+            return (ChangeType(path, self.type),)
+        position = Position(self.history)
+        return (RenameColumn(path, self.history), AddColumn(path, self.type, position=position))
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        change = "added" if self.old is None else "widened" if self.history is None else "history"
+        return (self.name, change, str(self.type), self.old and self.old.type.bare_name, self.history)
+
+    def __str__(self) -> str:
+        assert self.old is not None, "a new column has no old values"
+        return f"{self.name!r} ({self.old.type.bare_name}) are not all of type {self.type}"
+
+
+def _merge(schema: TableSchema, name: str, data_type: DataType) -> ColumnMerge | None:
+    """Return what a column of new data changes; None if the table has room for its values."""
+    old = next((each for each in schema.fields if each.name == name), None)
+    if old is None:
+        other = [each for each in schema.field_names if each.lower() == name.lower()]
+        if other:
+            raise InputError(f"columns: {name!r} differs from the column {other[0]!r} in case only")
+        return ColumnMerge(name, data_type, None)
+    if can_widen(data_type, old.type):
+        return None
+    history = None if can_widen(old.type, data_type) else f"{name}_v{schema.id}"
+    return ColumnMerge(name, data_type, old, history)
+
+
+def _check_history(schema: TableSchema, merge: ColumnMerge) -> None:
+    """Refuse what a new column without the old one's options would break."""
+    name = merge.name
+    if merge.history in schema.field_names:
+        raise InputError(f"column {name!r} cannot become {merge.history!r}: there is such a column already")
+    if name in (*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys, *schema.sequence_fields):
+        raise UnsupportedError(
+            f"column {name!r} finds or orders the table's rows: its type cannot change to {merge.type}"
+        )
+    if name in secrets_of(schema).top_level(schema):
+        raise UnsupportedError(
+            f"column {name!r} is encrypted, and a new column of its name would not be: give the new data "
+            "another name, and encrypt that"
+        )
