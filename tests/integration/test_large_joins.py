@@ -119,9 +119,11 @@ def test_three_tables(spark: SparkSession, left: str, right: str, table: Named) 
 
 
 def test_a_side_that_does_not_read_the_newest_snapshot_leaves_no_file_out(
-    spark: SparkSession, left: str, right: str
+    spark: SparkSession, left: str, table: Named
 ) -> None:
     """What its options choose by the next plan may be another state than that of this one."""
+    right = make(spark, table("fourth"), "d", 5)
+    spark.sql(f"INSERT INTO {right} VALUES (-1, 'later', 0)")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
         older = spark.read.option("scan.snapshot-id", "1").table(right)

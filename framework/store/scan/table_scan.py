@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from lockgate.errors import InputError
 from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.scan.aggregates import AggregateAnswer, answer_aggregates
 from lockgate.framework.store.scan.file_layout import selective_columns
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, apply_filters, files_of, plan_scan
+from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.pushdown import (
     Aggregate,
     AggregatePushDown,
@@ -92,12 +94,18 @@ class TableScan:
         return self._aggregates
 
     def runtime_filter_columns(self) -> list[str]:
-        """Return the columns whose single values let the scan skip many of its files."""
-        files = files_of(self._table, self.request.snapshot(self._table), self.request.between)
-        names = self.request.columns
-        return selective_columns(
-            self._table, files, self._table.schema.field_names if names is None else names
-        )
+        """Return the columns whose single values let the scan skip many of its files.
+
+        A table with bounds of whole manifests says so itself: nobody opens its manifests for this.
+        """
+        table, names = self._table, self.request.columns
+        schema = table.schema
+        bounded = [] if schema.has_primary_key else [field.name for field in bounded_fields(schema)]
+        snapshot, between = self.request.snapshot(table), self.request.between
+        files = FileTable(()) if bounded else files_of(table, snapshot, between)
+        wanted = schema.field_names if names is None else names
+        found = {*selective_columns(table, files, wanted), *bounded}
+        return [name for name in wanted if name in found]
 
     def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
         """Skip files by filters that nobody evaluates on the rows; see `late_filters`."""
