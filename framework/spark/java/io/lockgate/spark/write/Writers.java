@@ -75,8 +75,7 @@ public record Writers(
     for (int i = 0; i < ordinals.length; i++) {
       if (ordinals[i] == ABSENT
           || !DataType.equalsIgnoreNullability(
-              stored(schema.apply(i).dataType()),
-              stored(incoming.apply(ordinals[i]).dataType()))) {
+              stored(schema.apply(i).dataType()), stored(incoming.apply(ordinals[i]).dataType()))) {
         return true;
       }
     }
