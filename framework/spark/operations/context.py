@@ -45,7 +45,7 @@ class Context:
         self.session = session
         self._request = request
         self._asker = asker or dispatcher.sessions.asker(None)
-        # What operations have loaded for this request, with what it was loaded for, by its identity.
+        # Tables loaded for this request, by the identity of the object that names them, which is kept.
         self._loaded: dict[int, tuple[object, tuple[Table, TableSchema]]] = {}
 
     def about(self, named: Mapping[str, Any]) -> Context:

@@ -39,7 +39,7 @@ final class PolicySession {
 
   private final SparkSession session;
 
-  /** What was parsed last, by its text: settings of this session never change. */
+  /** The expressions parsed last, by their text: settings of this session never change. */
   private final Map<String, Expression> parsed =
       Collections.synchronizedMap(
           new LinkedHashMap<>() {
