@@ -280,8 +280,8 @@ def test_an_interrupt_ends_waiting_for_what_changes_nothing(
     finally:
         release.set()
         assert thread.interrupted()
-    operation("system.rows", lambda context, request: {"rows": [[7]]})
-    assert ask(spark, "system.rows") == {"rows": [[7]]}
+    operation("system.rows", lambda context, request: {"rows": [[7]], "pages": []})
+    assert ask(spark, "system.rows") == {"rows": [[7]], "pages": []}
 
 
 def test_a_stream_that_waits_for_python_stops_cleanly(
