@@ -135,6 +135,7 @@ class PlainDispatcher:
             "primary_key": [],
             "bucket": None,
             "dynamic_buckets": False,
+            "moves_keys": False,
             "records": False,
             "format": "orc",
             "parquet_footer": None,

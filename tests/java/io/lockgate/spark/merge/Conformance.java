@@ -131,7 +131,11 @@ public final class Conformance {
       begin.put("compression", "zstd").put("target_file_size", 128L << 20);
       begin.put("dictionaries", true).put("first_sequence", 0);
       begin.put("partition_default_name", "none").put("partition_legacy_name", true);
-      begin.put("dynamic_buckets", false).put("records", false).put("format", "orc");
+      begin
+          .put("dynamic_buckets", false)
+          .put("moves_keys", false)
+          .put("records", false)
+          .put("format", "orc");
       List.of("bucket", "merge_plan", "kinds", "encrypt", "mask", "key_scope", "parquet_footer")
           .forEach(begin::putNull);
       begin.putArray("partition_keys");
