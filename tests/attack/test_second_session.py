@@ -112,6 +112,7 @@ def cached(lake: Lake, table: Named, options: dict[str, str], lookups_end: None)
                 "wait_seconds": 0.2,
                 "keys": ["int64"],
                 "columns": ["text"],
+                "answer": json.loads(lake.spark.table(name).select("v").schema.json()),
                 "answered": [0],
             }
         ),
