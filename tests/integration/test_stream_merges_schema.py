@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from stream_queries import source_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,14 +20,7 @@ Named = Callable[[str], str]
 
 @pytest.fixture
 def source(spark: SparkSession, tmp_path: Path) -> Callable[[int, int], DataFrame]:
-    """A function that adds the ids of a range as one file and returns the stream of all files."""
-    folder = tmp_path / "in"
-
-    def add(start: int, end: int) -> DataFrame:
-        spark.range(start, end).coalesce(1).write.mode("append").parquet(str(folder))
-        return spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-    return add
+    return source_of_files(spark, tmp_path / "in")
 
 
 def run(frame: DataFrame, table: str, checkpoint: Path, merges: str = "true") -> Any:

@@ -1,12 +1,13 @@
-"""Streaming queries of Spark that read tables, batch by batch, and what they found."""
+"""Streaming queries of Spark that read tables, batch by batch, and what they found; streams of files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Reader:
@@ -44,3 +45,13 @@ def view_of(name: str, suffix: str) -> str:
     """Return the name of a system table, or of a branch, of `lake.db.t`."""
     database, _, table = name.rpartition(".")
     return f"{database}.`{table}${suffix}`"
+
+
+def source_of_files(spark: SparkSession, folder: Path) -> Callable[[int, int], DataFrame]:
+    """Return a function that adds the ids of a range as one file and returns the stream of all files."""
+
+    def add(start: int, end: int) -> DataFrame:
+        spark.range(start, end).coalesce(1).write.mode("append").parquet(str(folder))
+        return spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+    return add
