@@ -82,6 +82,7 @@ def test_messages_hold_what_is_declared(
     make_and_change_tables(spark, table)
     write_and_read(lake, spark, table)
     follow(spark, table("rows"), tmp_path)
+    look_up(spark, table("rows"), table("keyed"), table("joined"), tmp_path)
     wait_for_records(spark)
     declared = declared_operations()
     not_asked = NOT_ASKED | ({"changes.plan", "changes.range"} if SPARK < (4, 3) else set())
@@ -123,6 +124,12 @@ def make_and_change_tables(spark: SparkSession, table: Named) -> None:
         "'file.format' = 'parquet')"
     )
     spark.sql(f"INSERT INTO {keyed} VALUES (1, 1)")
+    moved = table("moved")
+    spark.sql(
+        f"CREATE TABLE {moved} (id INT, p STRING) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '-1')"
+    )
+    spark.sql(f"INSERT INTO {moved} VALUES (1, 'a')")
     spark.sql(f"SHOW TABLES IN {database}").collect()
     spark.sql("SHOW NAMESPACES IN lake").collect()
     spark.sql("CREATE DATABASE lake.bridge_messages COMMENT 'c'")
@@ -186,6 +193,20 @@ def follow(spark: SparkSession, followed: str, folder: Path) -> None:
         query.stop()
     if SPARK >= (4, 3):
         spark.sql(f"SELECT * FROM {followed} CHANGES FROM VERSION 1 TO VERSION 1").collect()
+
+
+def look_up(spark: SparkSession, followed: str, dimension: str, made: str, folder: Path) -> None:
+    """Join a stream with a dimension into a table that gets the column which the dimension brings."""
+    stream = spark.readStream.option("scan.snapshot-id", 1).option("streaming-read-overwrite", "true")
+    stream.table(followed).createOrReplaceTempView("bridge_rows")
+    clause = "FOR SYSTEM_TIME AS OF PROCTIME()"
+    joined = spark.sql(f"SELECT o.id, k.v FROM bridge_rows o JOIN {dimension} {clause} AS k ON o.id = k.id")
+    spark.sql(f"CREATE TABLE {made} (id INT)")
+    writer = joined.writeStream.option("checkpointLocation", str(folder / "joined"))
+    query = writer.option("write.merge-schema", "true").trigger(availableNow=True).toTable(made)
+    query.awaitTermination()
+    assert spark.table(made).columns == ["id", "v"]
+    spark.catalog.dropTempView("bridge_rows")
 
 
 # --- lies ----------------------------------------------------------------------------------------
