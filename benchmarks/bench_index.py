@@ -16,9 +16,20 @@ import tempfile
 from pathlib import Path
 
 from harness import describe_machine
-from index import curves, planning, pruning, queries, ranges, tables
+from index import curves, planning, pruning, queries, ranges, spark_writes, tables
 
-PARTS = ("writes", "sizes", "ranges", "queries", "plans", "whole-plans", "cold-plans", "curves", "pruning")
+PARTS = (
+    "writes",
+    "spark-writes",
+    "sizes",
+    "ranges",
+    "queries",
+    "plans",
+    "whole-plans",
+    "cold-plans",
+    "curves",
+    "pruning",
+)
 OF_EVENTS = {"sizes", "ranges", "queries", "pruning"}
 
 
@@ -39,6 +50,8 @@ def _measure(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> N
     repetitions, rows_a_file = arguments.repetitions, arguments.rows_a_file
     if "writes" in wanted:
         tables.measure_writes(folder / "writes", rows_a_file, repetitions)
+    if "spark-writes" in wanted:
+        spark_writes.measure(folder / "spark-writes", arguments.spark_rows, rows_a_file, repetitions)
     if wanted & {"plans", "whole-plans"}:
         _plans(folder, wanted, arguments)
     if "cold-plans" in wanted:
@@ -76,6 +89,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="folder of the tables, which stay there")
     parser.add_argument("--rows", type=int, default=10_000_000, help="events (default 10 million)")
     parser.add_argument("--rows-a-file", type=int, default=250_000, help="rows of a file (default 250000)")
+    parser.add_argument(
+        "--spark-rows", type=int, default=2_000_000, help="events that Spark writes (default 2 million)"
+    )
     parser.add_argument("--files", type=int, default=100_000, help="files of plans (default 100000)")
     parser.add_argument(
         "--whole-plans", type=int, default=1_000_000, help="files of whole plans (default 1 million)"

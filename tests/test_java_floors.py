@@ -16,7 +16,7 @@ FLOORS = (
     {"parts"},
     {"avro", "batches", "keys", "parquet"},
     {"files", "owner"},
-    {"integrity", "masks", "merge"},
+    {"index", "integrity", "masks", "merge"},
     {"lookup", "read"},
     {"write"},
     {"scan"},

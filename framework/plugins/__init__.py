@@ -54,6 +54,7 @@ from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
 from lockgate.framework.plugins.session_options import check_session_options, session_option
+from lockgate.framework.plugins.task_contracts import TaskCollector, TaskColumn, TaskKeys
 
 __all__ = [
     "STEPS",
@@ -98,6 +99,9 @@ __all__ = [
     "StreamProgressed",
     "SystemTable",
     "TableChanged",
+    "TaskCollector",
+    "TaskColumn",
+    "TaskKeys",
     "WarehouseTable",
     "acting_as",
     "answering_session",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,3 +58,58 @@ def all_statements(lake: Lake) -> Iterator[None]:
     lake.spark.conf.set("spark.lockgate.lineage", "all")
     yield
     lake.spark.conf.unset("spark.lockgate.lineage")
+
+
+# --- the index database ---
+
+
+@pytest.fixture
+def made() -> Iterator[dict[str, bytes]]:
+    """The segments that collectors made, by file."""
+    found: dict[str, bytes] = {}
+
+    from lockgate.framework.plugins import hookimpl, plugins
+
+    class Watching:
+        def prepare(self, request: Any) -> None:
+            found.update(
+                {file: each["segment"] for file, each in request.collected.items() if "segment" in each}
+            )
+
+        def committed(self, snapshot: object) -> None: ...
+
+        def aborted(self) -> None: ...
+
+    @hookimpl
+    def lockgate_commit_participants(table: object) -> list[Any]:
+        return [Watching()]
+
+    plugin = types.SimpleNamespace(lockgate_commit_participants=lockgate_commit_participants)
+    plugins().register(plugin, "watching")
+    yield found
+    plugins().unregister("watching")
+
+
+@pytest.fixture
+def read_again(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The columns that commits have read of files, for each file."""
+    from lockgate.framework.store.commit import file_collectors, task_keys
+
+    found: list[list[str]] = []
+    made_of = file_collectors.made_of
+
+    def noted(table: Any, message: Any, file: Any, collections: Any) -> Any:
+        found.append(collections.columns)
+        return made_of(table, message, file, collections)
+
+    monkeypatch.setattr(file_collectors, "made_of", noted)
+    monkeypatch.setattr(task_keys, "made_of", noted)
+    return found
+
+
+@pytest.fixture
+def by_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys come in files of their own, however few there are."""
+    from lockgate.framework.spark.operations.tasks import index_keys
+
+    monkeypatch.setattr(index_keys, "_INLINE_BYTES", 0)

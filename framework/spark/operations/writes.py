@@ -37,6 +37,7 @@ from lockgate.framework.spark.operations.messages.writes import (
 )
 from lockgate.framework.spark.operations.partitions import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten_files
+from lockgate.framework.spark.operations.tasks import index_keys
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.schema.wider_types import can_widen
@@ -121,6 +122,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
         "merge_plan": merge_plan,
         "kinds": kinds,
         "stats": _statistics_modes(schema),
+        "index_keys": index_keys.asked_keys(context, table),
         "encrypt": encrypt,
         "mask": mask,
         "key_scope": context.dispatcher.scopes.register(table.keys) if encrypt and table.keys else None,
@@ -250,7 +252,9 @@ def commit(context: Context, request: EndRequest) -> Committed:
     table = begun.table if begun is not None else context.table()
     messages = _messages(table, request)
     if begun is not None:
-        messages = begun.completed(messages)
+        messages = begun.completed(index_keys.with_sent_keys(table, request, messages))
+    if index_keys.has_files(request):
+        index_keys.remove_keys(table, request["write_id"])
     marked, emptied = marked_rows(table, request)
     messages += emptied
     if request["replacement"] is not None:
@@ -356,6 +360,7 @@ def abort(context: Context, request: EndRequest) -> bool:
     for file in list(data_files_in(table)):
         if file.name.startswith(_own_names(request)) and file.name not in live:
             table.file_system.delete(file.path)
+    index_keys.remove_keys(table, request["write_id"])
     return True
 
 

@@ -3,7 +3,7 @@
 Python's writers show them each batch while it is written. Files that others wrote (Spark's tasks, engines
 whose files are taken over) are read once more by the process that commits them, in the columns that a
 collector wants: a collector is one Python class wherever rows are written, no batch travels between
-processes, and without collectors nothing is read.
+processes, and without collectors nothing is read. `task_keys` spares the index database that.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def collected(table: TableHandle, messages: Iterable[CommitMessage]) -> dict[str
             made = dict(message.collected.get(file.file_name, {}))
             missing = [(plugin, each) for plugin, each in collectors if each.name not in made]
             if missing:
-                made |= _read(table, message, file, FileCollections(table, missing))
+                made |= made_of(table, message, file, FileCollections(table, missing))
             found[file.file_name] = made
     return found
 
@@ -133,7 +133,7 @@ def indexed(table: TableHandle, messages: Sequence[CommitMessage]) -> list[Commi
     def complete(message: CommitMessage, file: DataFileMeta) -> DataFileMeta:
         if has_index(file) or file.file_name in removed or file.schema_id != table.schema.id:
             return file
-        (index,) = _read(table, message, file, FileCollections(table, makers[:1])).values()
+        (index,) = made_of(table, message, file, FileCollections(table, makers[:1])).values()
         return with_index(table, message.partition, message.bucket, file, index)
 
     return [
@@ -142,9 +142,10 @@ def indexed(table: TableHandle, messages: Sequence[CommitMessage]) -> list[Commi
     ]
 
 
-def _read(
+def made_of(
     table: TableHandle, message: CommitMessage, file: DataFileMeta, collections: FileCollections
 ) -> dict[str, bytes]:
+    """Return what collectors make of a file of a message, which is read strictly."""
     path = table.paths.data_file(message.partition, message.bucket, file)
     partition = dict(zip(table.schema.partition_keys, message.partition, strict=True))
     reader = FileReader(table, table.schema, strict=True)

@@ -124,9 +124,13 @@ def kills_its_executor(number: int) -> int:
 
 
 def failing(lake: Any, folder: Path, name: str, call: Any, *, key: bool = False) -> dict[str, Any]:
+    from lockgate.framework.spark.operations.tasks import index_keys
+
     spark = lake.spark
-    properties = "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')" if key else ""
-    spark.sql(f"CREATE TABLE lake.db.{name} (id BIGINT) {properties}")
+    # Keys of an index come in files of their own, which nobody is to leave behind either.
+    index_keys._INLINE_BYTES = 0
+    properties = "'index.values.columns' = 'id'" + (", 'primary-key' = 'id', 'bucket' = '2'" if key else "")
+    spark.sql(f"CREATE TABLE lake.db.{name} (id BIGINT) TBLPROPERTIES ({properties})")
     through = f.udf(call, "long", useArrow=False)
     frame = spark.range(0, 20_000, 1, 4).select(through("id").alias("id"))
     frame.writeTo(f"lake.db.{name}").append()
@@ -208,12 +212,13 @@ def waits_at_first(number: int) -> int:
 
 
 def state(lake: Any, name: str) -> dict[str, Any]:
-    """Rows, distinct rows and their sum, and the data files that no snapshot names."""
+    """Rows, distinct rows and their sum, the data files that no snapshot names and the files of keys."""
     table = lake.catalog.load_table(f"db.{name}")
     ids = table.read(columns=["id"])["id"].to_pylist()
     live = {each.file.file_name for each in table.manifests.live_files(table.latest_snapshot())}
     files = {path.name for path in Path(table.location).rglob("data-*")}
-    return {"rows": [len(ids), len(set(ids)), sum(ids)], "others": len(files - live)}
+    keys = list(Path(table.location).rglob("keys-*"))
+    return {"rows": [len(ids), len(set(ids)), sum(ids)], "others": len(files - live) + len(keys)}
 
 
 if __name__ == "__main__":

@@ -141,6 +141,7 @@ class PlainDispatcher:
             "parquet_footer": None,
             "first_sequence": 0,
             "stats": {field["name"]: {"bounds": True, "length": 16} for field in table.fields},
+            "index_keys": None,
             "dictionaries": True,
             "partition_default_name": "__DEFAULT_PARTITION__",
             "partition_legacy_name": True,

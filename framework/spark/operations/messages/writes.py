@@ -69,6 +69,26 @@ class Kinds(TypedDict):
     refused: dict[str, str]
 
 
+class IndexKeyColumn(TypedDict):
+    """A column whose keys tasks collect, for a kind of index that takes values in one of its ways."""
+
+    column: str
+    kind: str
+    values: str
+
+
+class IndexKeys(TypedDict):
+    """What tasks collect of each file for the index database, once for each block of so many rows.
+
+    The messages of all tasks hold up to `inline_bytes` of keys; others are files in `folder`.
+    """
+
+    folder: str
+    block_rows: int
+    inline_bytes: int
+    columns: list[IndexKeyColumn]
+
+
 class WriteSpec(TypedDict):
     """Where and how tasks write.
 
@@ -92,6 +112,7 @@ class WriteSpec(TypedDict):
     merge_plan: MergePlanJson | None
     kinds: Kinds | None
     stats: dict[str, StatisticsMode]
+    index_keys: IndexKeys | None
     encrypt: str | None
     mask: str | None
     key_scope: str | None
@@ -163,11 +184,21 @@ class WrittenFile(TypedDict):
     stats: dict[str, WrittenStatistics]
 
 
+class WrittenKeys(TypedDict):
+    """Keys of a file for the index database, in base64; `inline` null: in a file of their own."""
+
+    inline: str | None
+
+
 @final
 class FileMessage(TypedDict):
-    """A file of one bucket, with rows or, if it is a `changelog`, with changes of rows."""
+    """A file of one bucket, with rows or, if it is a `changelog`, with changes of rows.
+
+    `index_keys` null: the task has collected none.
+    """
 
     file: WrittenFile
+    index_keys: WrittenKeys | None
     changelog: bool
     partition: dict[str, ValueJson]
     bucket: int

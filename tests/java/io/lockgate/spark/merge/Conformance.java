@@ -136,7 +136,15 @@ public final class Conformance {
           .put("moves_keys", false)
           .put("records", false)
           .put("format", "orc");
-      List.of("bucket", "merge_plan", "kinds", "encrypt", "mask", "key_scope", "parquet_footer")
+      List.of(
+              "bucket",
+              "merge_plan",
+              "kinds",
+              "index_keys",
+              "encrypt",
+              "mask",
+              "key_scope",
+              "parquet_footer")
           .forEach(begin::putNull);
       begin.putArray("partition_keys");
       begin.putArray("primary_key");
@@ -147,7 +155,7 @@ public final class Conformance {
       }
       Path path = new Path(folder, found.size() + ".orc");
       DataFileWriter writer =
-          new DataFileWriter(WriteSpec.of(begin), spark.sessionState().newHadoopConf(), path);
+          new DataFileWriter(WriteSpec.of(begin, 1), spark.sessionState().newHadoopConf(), path);
       for (InternalRow row :
           rows(each.get("values"), List.of(DataType.fromJson(each.get("spark").toString())))) {
         writer.write(row, 0);

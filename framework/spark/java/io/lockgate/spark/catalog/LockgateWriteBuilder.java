@@ -126,7 +126,7 @@ final class LockgateWriteBuilder
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
-      return job.writers(reply);
+      return job.writers(reply, info);
     }
   }
 
@@ -134,7 +134,7 @@ final class LockgateWriteBuilder
     @Override
     public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
-      return job.writers(reply);
+      return job.writers(reply, info);
     }
 
     @Override

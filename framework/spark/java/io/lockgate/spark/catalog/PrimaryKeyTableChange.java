@@ -142,7 +142,7 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
-      return new Writers.Delta(job.writers(reply), columns);
+      return new Writers.Delta(job.writers(reply, info), columns);
     }
   }
 }

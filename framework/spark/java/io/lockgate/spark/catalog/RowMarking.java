@@ -100,7 +100,7 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
-      return new MarkingWriters(job.writers(reply));
+      return new MarkingWriters(job.writers(reply, info));
     }
   }
 }

@@ -20,6 +20,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -111,10 +112,10 @@ final class WriteJob {
             .toArray(StructField[]::new));
   }
 
-  Writers writers(JsonNode reply) {
+  Writers writers(JsonNode reply, PhysicalWriteInfo written) {
     SparkSession spark = SparkSession.active();
     return new Writers(
-        WriteSpec.of(reply),
+        WriteSpec.of(reply, written.numPartitions()),
         SentConfiguration.of(spark),
         table.structType(),
         info.schema(),

@@ -66,7 +66,8 @@ public final class WordMatch implements UnboundFunction {
     return found;
   }
 
-  private static boolean isOfWord(int letter) {
+  /** Tells whether a letter in lower case is one of words, as this JVM's Unicode has it. */
+  public static boolean isOfWord(int letter) {
     return switch (Character.getType(letter)) {
       case Character.UPPERCASE_LETTER,
           Character.LOWERCASE_LETTER,

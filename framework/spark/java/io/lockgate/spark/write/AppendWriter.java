@@ -37,7 +37,7 @@ final class AppendWriter extends TaskWriter {
   private Target lastTarget;
   private Open last;
 
-  AppendWriter(WriteSpec spec, Configuration conf, String attempt) {
+  AppendWriter(WriteSpec spec, Configuration conf, String attempt) throws IOException {
     super(spec, conf, attempt);
     java.util.List<Expression> columns = new java.util.ArrayList<>();
     for (int ordinal : spec.partition()) {

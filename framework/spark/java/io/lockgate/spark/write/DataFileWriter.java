@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.index.KeyCollector;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -26,6 +27,7 @@ public final class DataFileWriter {
   private final FileSystem files;
   private final Path path;
   private final FileOutput output;
+  private final KeyCollector keys;
   private long rows;
   private long deletes;
   private long firstSequence = -1;
@@ -34,6 +36,13 @@ public final class DataFileWriter {
   private InternalRow lastKey;
 
   public DataFileWriter(WriteSpec spec, Configuration conf, Path path) throws IOException {
+    this(spec, conf, path, null);
+  }
+
+  /** Opens a file whose rows {@code keys} sees, if it is not null. */
+  DataFileWriter(WriteSpec spec, Configuration conf, Path path, KeyCollector keys)
+      throws IOException {
+    this.keys = keys;
     this.spec = spec;
     this.path = path;
     this.files = FileOutput.raw(path.getFileSystem(conf));
@@ -43,16 +52,29 @@ public final class DataFileWriter {
   /** Adds a row, whose table columns begin at {@code offset}. */
   public void write(InternalRow row, int offset) throws IOException {
     output.write(row, offset);
+    collect(row, offset);
     rows++;
   }
 
   /** Adds a row of a key table; rows come in the order of their keys. */
   public void write(InternalRow row, int offset, long sequence, byte kind) throws IOException {
     output.write(row, offset, sequence, kind);
+    collect(row, offset);
     rows++;
     deletes += kind == DELETE || kind == UPDATE_BEFORE ? 1 : 0;
     firstSequence = firstSequence < 0 ? sequence : Math.min(firstSequence, sequence);
     lastSequence = Math.max(lastSequence, sequence);
+  }
+
+  private void collect(InternalRow row, int offset) {
+    if (keys != null) {
+      keys.add(row, offset);
+    }
+  }
+
+  /** The keys of a finished file for the index database, null if there are none. */
+  byte[] keys() {
+    return keys == null ? null : keys.finish();
   }
 
   long rows() {

@@ -6,6 +6,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.PartitionPaths;
+import io.lockgate.spark.index.KeyCollector;
+import io.lockgate.spark.index.KeyPlan;
+import io.lockgate.spark.index.SentKeys;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,10 +31,16 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
   private final Configuration conf;
   private final BucketHash hash;
   private final String attempt;
+  private final SentKeys sentKeys;
   private final List<Path> paths = new ArrayList<>();
   private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
 
-  TaskWriter(WriteSpec spec, Configuration conf, String attempt) {
+  TaskWriter(WriteSpec spec, Configuration conf, String attempt) throws IOException {
+    KeyPlan plan = spec.indexKeys();
+    this.sentKeys =
+        plan == null
+            ? null
+            : new SentKeys(plan, FileOutput.raw(new Path(plan.folder()).getFileSystem(conf)));
     this.spec = spec;
     this.conf = conf;
     this.attempt = attempt;
@@ -91,15 +100,15 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
   }
 
   DataFileWriter open(Bucket bucket) throws IOException {
-    return open(bucket, "data-");
+    return open(bucket, "data-", sentKeys == null ? null : spec.indexKeys().collector());
   }
 
   /** Opens a file with the rows of a bucket as they came. */
   DataFileWriter openChangelog(Bucket bucket) throws IOException {
-    return open(bucket, "changelog-");
+    return open(bucket, "changelog-", null);
   }
 
-  private DataFileWriter open(Bucket bucket, String prefix) throws IOException {
+  private DataFileWriter open(Bucket bucket, String prefix, KeyCollector keys) throws IOException {
     // An aborted job is cleaned up by the id of the write, which every name starts with.
     // Not new Path(parent, child): a folder may hold characters that a relative URI may not.
     Path path =
@@ -115,7 +124,7 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
                 + "."
                 + spec.format());
     paths.add(path);
-    return new DataFileWriter(spec, conf, path);
+    return new DataFileWriter(spec, conf, path, keys);
   }
 
   void finish(Bucket bucket, DataFileWriter file) throws IOException {
@@ -131,7 +140,13 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
     message.set("partition", bucket.partition());
     message.put("bucket", bucket.number()).put("total_buckets", spec.buckets());
     message.put("changelog", changelog);
-    message.set("file", file.finish());
+    ObjectNode described = file.finish();
+    message.set("file", described);
+    message.set(
+        "index_keys",
+        sentKeys == null
+            ? JsonNodeFactory.instance.nullNode()
+            : sentKeys.send(described.get("name").asText(), file.keys()));
   }
 
   @Override
@@ -145,6 +160,9 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
     discardAll();
     for (Path path : paths) {
       FileOutput.raw(path.getFileSystem(conf)).delete(path, false);
+    }
+    if (sentKeys != null) {
+      sentKeys.abort();
     }
   }
 

@@ -2,6 +2,7 @@ package io.lockgate.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileStatistics;
+import io.lockgate.spark.index.KeyPlan;
 import io.lockgate.spark.merge.MergePlan;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -40,6 +41,7 @@ public final class WriteSpec implements Serializable {
   private final boolean records;
   private final long firstSequence;
   private final Map<String, FileStatistics.Mode> statistics;
+  private final KeyPlan indexKeys;
   private final String encrypt;
   private final String mask;
   private final String keyScope;
@@ -51,7 +53,7 @@ public final class WriteSpec implements Serializable {
   private final String partitionDefaultName;
   private final boolean partitionLegacyName;
 
-  private WriteSpec(JsonNode begin) {
+  private WriteSpec(JsonNode begin, int tasks) {
     writeId = begin.get("write_id").asText();
     location = begin.get("location").asText();
     fields = fields(begin.get("fields"));
@@ -76,6 +78,12 @@ public final class WriteSpec implements Serializable {
         .properties()
         .forEach(
             column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
+    indexKeys =
+        KeyPlan.of(
+            begin.get("index_keys"),
+            fields.stream().map(Field::name).toList(),
+            fields.stream().map(Field::type).toList(),
+            tasks);
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
@@ -89,9 +97,9 @@ public final class WriteSpec implements Serializable {
     partitionLegacyName = begin.get("partition_legacy_name").asBoolean();
   }
 
-  /** Builds the specification from the reply of write.begin. */
-  public static WriteSpec of(JsonNode begin) {
-    return new WriteSpec(begin);
+  /** Builds the specification from the reply of write.begin, for so many tasks. */
+  public static WriteSpec of(JsonNode begin, int tasks) {
+    return new WriteSpec(begin, tasks);
   }
 
   private static List<Field> fields(JsonNode fields) {
@@ -246,6 +254,11 @@ public final class WriteSpec implements Serializable {
   /** Returns what is kept in manifests of a column, null where that is nothing. */
   FileStatistics.Mode statistics(String column) {
     return statistics.get(column);
+  }
+
+  /** Returns what is collected of each data file for the index database, null if nothing. */
+  KeyPlan indexKeys() {
+    return indexKeys;
   }
 
   String encrypt() {

@@ -1,0 +1,1 @@
+"""Messages of tasks that write: the keys of their files."""
