@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -21,6 +23,8 @@ from lockgate.framework.index.database.collector import SegmentCollector, part_n
 from lockgate.framework.index.database.task_keys import MAGIC, blocks_of, read_keys
 from lockgate.framework.plugins import TaskCollector, plugins
 from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import parse_type, to_arrow, value_from_json
 from lockgate.pushdown.index.postings import distinct
 from lockgate.pushdown.index.segment import segment_of
@@ -253,3 +257,16 @@ def _finished(collector: SegmentCollector) -> bytes:
     collection = collector.begin()
     collection.add(pa.table({"id": [1], "host": ["a"], "hour": pa.array([1], pa.time32("ms"))}))
     return collection.finish()
+
+
+def test_files_of_keys_that_were_left_behind_are_orphans(catalog: Catalog) -> None:
+    table = catalog.create_table("db.t", Schema.from_arrow(COLUMNS, options=OPTIONS))
+    table.append(some_rows(5, 1))
+    (segment,) = Path(table.location, "index").iterdir()
+    left = segment.with_name("keys-write-0-0-0.orc")
+    left.write_bytes(b"keys")
+    os.utime(left, (1, 1))
+    time.sleep(0.01)
+    removed = remove_orphan_files(table, older_than_millis=now_millis(), allow_recent=True)
+    assert (removed.data_files, removed.other_files) == (0, 1)
+    assert list(Path(table.location, "index").iterdir()) == [segment]

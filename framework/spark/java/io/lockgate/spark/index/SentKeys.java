@@ -50,9 +50,18 @@ public final class SentKeys {
     } catch (IOException failure) {
       LOG.warn(
           "the driver reads the indexed columns of {}: its keys cannot be written", file, failure);
+      discard(path);
       return JsonNodeFactory.instance.nullNode();
     }
     return sent.putNull("inline");
+  }
+
+  private void discard(Path path) {
+    try {
+      files.delete(path, false);
+    } catch (IOException ignored) {
+      // Nobody looks for it; it goes with other orphans.
+    }
   }
 
   /** Deletes what was sent in files. */
