@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ BLOCK_KEYS = 1024
 _HEAD = struct.Struct("<HBBBHI")
 # Bits that one load of eight bytes has, wherever its first bit lies in a byte.
 _MOST_BITS = 57
+# Long lists are encoded together, as many as have so many places.
+_MOST_FLAGS = 2**20
 # More keys of a block are found by decoding all that it has.
 _FEW_KEYS = 64
 _SINGLE, _GAPS, _BITMAP, _MISSING = range(4)
@@ -126,7 +129,7 @@ def _lists(
         return np.zeros(0, np.uint8), _NONE, []
     counts = ends - firsts
     starts = np.append(0, np.cumsum(counts)[:-1])
-    chosen = places[np.repeat(firsts - starts, counts) + np.arange(int(counts.sum()))]
+    chosen = places[_ranges(firsts, counts)]
     gaps = _gaps(chosen)
     gaps[starts] = chosen[starts]
     data, widths = _varints(gaps)
@@ -136,19 +139,38 @@ def _lists(
     long = np.flatnonzero((2 * counts > total) | (sizes > (total + 7) // 8))
     if not len(long):
         return modes, sizes.astype(np.uint64), [data]
-    bodies = [data[at[n] : at[n + 1]] for n in range(len(firsts))]
-    for number in long:
-        modes[number], bodies[number] = _shortest(places[firsts[number] : ends[number]], total)
+    bodies = [data[start:end] for start, end in pairwise(at.tolist())]
+    step = max(1, _MOST_FLAGS // total)
+    for first in range(0, len(long), step):
+        some = long[first : first + step]
+        found = _shortest(places[_ranges(firsts[some], counts[some])], counts[some], total)
+        for number, (mode, body) in zip(some.tolist(), found, strict=True):
+            modes[number], bodies[number] = mode, body
     return modes, np.array([len(body) for body in bodies], np.uint64), bodies
 
 
-def _shortest(places: Words, total: int) -> tuple[int, bytes]:
-    """Return the mode and the bytes of a long list of places."""
-    flags = np.zeros(total, np.uint8)
-    flags[places] = 1
-    bitmap = np.packbits(flags, bitorder="little").tobytes()
-    missing, _ = _varints(_gaps(np.flatnonzero(flags == 0).astype(np.uint64)))
-    return (_MISSING, missing) if len(missing) < len(bitmap) else (_BITMAP, bitmap)
+def _ranges(firsts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return all numbers of ranges, of which each begins with a number and has so many."""
+    before = np.append(0, np.cumsum(counts)[:-1])
+    found: npt.NDArray[np.int64] = np.repeat(firsts - before, counts) + np.arange(int(counts.sum()))
+    return found
+
+
+def _shortest(places: Words, counts: npt.NDArray[np.int64], total: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the mode and the bytes of each of some long lists of places, which have so many places each."""
+    flags = np.zeros((len(counts), total), np.uint8)
+    flags[np.repeat(np.arange(len(counts)), counts), places.astype(np.int64)] = 1
+    bitmaps = np.packbits(flags, axis=1, bitorder="little")
+    owners, absent = np.nonzero(flags == 0)
+    missing = absent.astype(np.uint64)
+    gaps = _gaps(missing)
+    firsts = np.searchsorted(owners, np.arange(len(counts) + 1))
+    begun = firsts[:-1][np.diff(firsts) > 0]
+    gaps[begun] = missing[begun]
+    data, widths = _varints(gaps)
+    bounds = np.append(0, np.cumsum(widths))[firsts]
+    for bitmap, (start, end) in zip(bitmaps, pairwise(bounds.tolist()), strict=True):
+        yield (_MISSING, data[start:end]) if end - start < len(bitmap) else (_BITMAP, bitmap.tobytes())
 
 
 def _gaps(numbers: Words) -> Words:

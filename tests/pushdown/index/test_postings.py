@@ -10,7 +10,8 @@ from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockgate.pushdown.index.postings import Block, encode, found_in, sorted_pairs
+from lockgate.pushdown.index import postings as module
+from lockgate.pushdown.index.postings import Block, Words, encode, found_in, sorted_pairs
 
 KEYS = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 300), st.integers(2**36 - 200, 2**36))
 
@@ -38,3 +39,37 @@ def test_what_is_encoded_is_found(total: int, wanted: dict[int, list[int]]) -> N
     for cut in (1, len(postings.body) // 2, len(postings.body) - 1):
         with pytest.raises((ValueError, struct.error)):
             Block(int(postings.first[0]), postings.body[:cut], total).pairs()
+
+
+def shortest(places: Words, total: int) -> bytes:
+    """The bytes of a long list of places: a bitmap, or the gaps of those that are absent, if that is less."""
+    bitmap = sum(1 << int(place) for place in places).to_bytes((total + 7) // 8, "little")
+    absent, before = bytearray(), 0
+    for place in sorted(set(range(total)) - set(places.tolist())):
+        gap, before = place - before, place
+        while gap > 127:
+            absent.append(gap & 127 | 128)
+            gap >>= 7
+        absent.append(gap)
+    return bytes(absent) if len(absent) < len(bitmap) else bitmap
+
+
+@pytest.mark.parametrize("total", [1, 2, 7, 8, 9, 64, 300, 5000])
+@pytest.mark.parametrize("most_flags", [1, 1000, 2**20])
+def test_long_lists_take_the_least_room(monkeypatch: pytest.MonkeyPatch, total: int, most_flags: int) -> None:
+    monkeypatch.setattr(module, "_MOST_FLAGS", most_flags)
+    chance = np.random.default_rng(total)
+    lists = [np.flatnonzero(chance.random(total) < share).astype(np.uint64) for share in (0.1, 0.6, 0.97, 1)]
+    lists += [np.arange(2, dtype=np.uint64) % np.uint64(total), np.arange(total, dtype=np.uint64)[::2]]
+    lists = [np.unique(each) for each in lists if len(each)]
+    keys = np.repeat(np.arange(len(lists), dtype=np.uint64), [len(each) for each in lists])
+    encoded = encode(keys, np.concatenate(lists), total)
+    block = Block(0, encoded.body, total)
+    several = [each for each in lists if len(each) > 1]
+    for number, each in enumerate(lists):
+        assert block.places(number).tolist() == each.tolist()
+    for number, each in enumerate(several):
+        data = encoded.body[int(block._ends[number]) : int(block._ends[number + 1])]
+        assert len(data) <= len(shortest(each, total))
+        if 2 * len(each) > total:
+            assert data == shortest(each, total)
