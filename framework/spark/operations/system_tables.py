@@ -151,11 +151,13 @@ def rows(context: Context, request: SystemRowsRequest) -> SystemRowsAnswer:
     """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         name = request["name"]
-        found = read_warehouse(context.requested_catalog(), name)
+        found = read_warehouse(context.requested_catalog(), name, request["columns"])
         return _answer(request, warehouse_columns(name), found.to_batches())
     suffix, table = split_name(request["name"])[1], context.table()
     if suffix in METADATA and suffix not in plugins().system_tables():
-        wanted = ReadRequest(snapshot_id=_selected(context, table, request))
+        wanted = ReadRequest(
+            columns=tuple(request["columns"]), snapshot_id=_selected(context, table, request)
+        )
         return _answer(request, columns_of_system(table, suffix), system_batches(table, suffix, wanted))
     made = system_table(suffix)
     if not getattr(made, "authorizes", False):

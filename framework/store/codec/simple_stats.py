@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -37,11 +38,7 @@ class SimpleStats:
         minimum, maximum = self.__dict__["_encoded"]
         types = self.__dict__["_types"]
         values = decode_row(minimum if name == "min" else maximum, types)
-        if name == "max":
-            values = tuple(
-                None if _cut_off(kind) else value for kind, value in zip(types, values, strict=False)
-            )
-        self.__dict__[name] = values
+        self.__dict__[name] = values = _exact(values, types) if name == "max" else values
         return values
 
     def bound(self, which: Literal["min", "max"], position: int) -> Any:
@@ -60,6 +57,24 @@ class SimpleStats:
             minimum, maximum = self.__dict__["_encoded"]
             return minimum, maximum
         return encode_row(self.min, types), encode_row(self.max, types)
+
+
+def bounds_of_all(stats: Iterable[SimpleStats], which: Literal["min", "max"]) -> Iterator[tuple[Any, ...]]:
+    """Yield `min` or `max` of each; what is decoded for that is not kept."""
+    for each in stats:
+        if which in each.__dict__:
+            yield each.__dict__[which]
+            continue
+        types = each.__dict__["_types"]
+        values = decode_row(each.__dict__["_encoded"][which == "max"], types)
+        yield _exact(values, types) if which == "max" else values
+
+
+def _exact(values: tuple[Any, ...], types: tuple[DataType, ...]) -> tuple[Any, ...]:
+    """Return largest values without those that decoding has made too small."""
+    if not any(map(_cut_off, types)):
+        return values
+    return tuple(None if _cut_off(kind) else value for kind, value in zip(types, values, strict=False))
 
 
 def _cut_off(data_type: DataType) -> bool:

@@ -5,13 +5,13 @@ Those in `METADATA` are made of metadata alone; those in `ROWS` are read from da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, NotFoundError, nearest
+from lockgate.errors import ColumnNotFoundError, InputError, NotFoundError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
@@ -20,6 +20,7 @@ from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.system import files, history
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.store.system.columns import TABLE_COLUMNS, as_arrays, with_row_kind
+from lockgate.framework.store.system.file_columns import file_batches
 from lockgate.framework.store.system.rows import (
     ROW_TRACKING_COLUMNS,
     audit_log,
@@ -47,14 +48,14 @@ _OF_NOW: dict[str, Callable[[TableHandle], _Rows]] = {
     "aggregation_fields": history.aggregation_fields,
 }
 _OF_SNAPSHOTS: dict[str, Callable[[TableHandle, Snapshot | None], _Rows]] = {
-    "files": files.files,
-    "file_key_ranges": files.file_key_ranges,
     "manifests": files.manifests,
     "partitions": files.partitions,
     "buckets": files.buckets,
     "table_indexes": files.table_indexes,
     "statistics": history.statistics,
 }
+# Those of data files: a table may have a million.
+_OF_FILES = frozenset({"files", "file_key_ranges"})
 _OF_ROWS: dict[str, Callable[[TableHandle, ReadRequest], Iterator[pa.RecordBatch]]] = {
     "ro": read_optimized,
     "audit_log": audit_log,
@@ -65,7 +66,7 @@ _OF_ROWS: dict[str, Callable[[TableHandle, ReadRequest], Iterator[pa.RecordBatch
 # These count rows, hidden ones too.
 _COUNTING = frozenset({"snapshots", "tags"})
 
-METADATA = frozenset({*_OF_NOW, *_OF_SNAPSHOTS})
+METADATA = frozenset({*_OF_NOW, *_OF_SNAPSHOTS, *_OF_FILES})
 ROWS = frozenset(_OF_ROWS)
 
 
@@ -96,23 +97,57 @@ def system_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `t$<name>` piece by piece, by default of the newest snapshot.
 
-    Tables of metadata are read whole: InputError for columns, a predicate or a range of snapshots then.
-    Raises as `columns_of_system` and `ReadRequest.resolve`; AccessDeniedError where rows or values of the
-    table are hidden from the one who asks.
+    Tables of metadata show all their rows: InputError for a predicate, a limit or a range of snapshots then.
+    Raises as `columns_of_system` and `ReadRequest.resolve`, ColumnNotFoundError for columns that the system
+    table does not have, and AccessDeniedError where rows or values of the table are hidden from the one who
+    asks.
     """
     columns = columns_of_system(table, name)
     request = request or ReadRequest()
     if name in _OF_ROWS:
         return _OF_ROWS[name](table, request)
-    if request != ReadRequest(snapshot_id=request.snapshot_id, tag=request.tag):
-        raise InputError(f"${name} of table {table.identifier} is read whole: name a snapshot or a tag alone")
+    if request != ReadRequest(columns=request.columns, snapshot_id=request.snapshot_id, tag=request.tag):
+        raise InputError(
+            f"${name} of table {table.identifier} is read whole: name columns, and a snapshot or a tag alone"
+        )
+    names = _names(table, name, columns, request)
+    # Rows without columns are counted by the first.
+    made = _batches(table, name, request, columns, names or (columns[0].name,))
+    return (batch.select(names) for batch in made)
+
+
+def _names(table: TableHandle, name: str, columns: Sequence[DataField], request: ReadRequest) -> list[str]:
+    """Return the names of the columns to show of a table of metadata."""
+    there = [field.name for field in columns]
+    if request.columns is None:
+        return there
+    names = list(dict.fromkeys(request.columns))
+    for each in names:
+        if each not in there:
+            raise ColumnNotFoundError(
+                f"${name} of table {table.identifier} has no column {each!r}{nearest(each, there)}"
+            )
+    return names
+
+
+def _batches(
+    table: TableHandle,
+    name: str,
+    request: ReadRequest,
+    columns: Sequence[DataField],
+    names: Collection[str],
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a table of metadata, with the columns in `names` at least."""
     decision = grant(table, Action.SELECT, table.schema.field_names)
+    if name not in _OF_NOW or name in _COUNTING:
+        require_unrestricted(table, decision, f"${name}")
     if name in _OF_NOW:
-        if name in _COUNTING:
-            require_unrestricted(table, decision, f"${name}")
-        return batches_of(arrow_schema(columns), _OF_NOW[name](table))
-    require_unrestricted(table, decision, f"${name}")
-    return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, _snapshot(table, name, request)))
+        return batches_of(arrow_schema(columns), _OF_NOW[name](table), names)
+    snapshot = _snapshot(table, name, request)
+    if name in _OF_FILES:
+        shown = [field for field in columns if field.name in names]
+        return file_batches(table, snapshot, arrow_schema(shown))
+    return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, snapshot), names)
 
 
 def _snapshot(table: TableHandle, name: str, request: ReadRequest) -> Snapshot | None:
@@ -137,6 +172,10 @@ def read_system(table: TableHandle, name: str, request: ReadRequest | None = Non
 
 def _empty(table: TableHandle, name: str, request: ReadRequest | None) -> pa.Table:
     fields = columns_of_system(table, name)
+    if name in METADATA:
+        return (
+            arrow_schema(fields).empty_table().select(_names(table, name, fields, request or ReadRequest()))
+        )
     wanted = None if request is None or request.columns is None else set(request.columns)
     beside = {field.name for field in fields} - set(table.schema.field_names)
     shown = [field for field in fields if wanted is None or field.name in wanted | beside]

@@ -6,20 +6,21 @@ Partitions as SQL casts them to text, keys and bounds as Java prints its interna
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.store.metadata.paths import partition_text
 from lockgate.framework.types import DataField, DataType, Kind
 
-_NULL = "null"
+NULL = "null"
 
 
 def partition_row(types: Sequence[DataType], values: Sequence[Any]) -> str:
     """Return `{2024-01-01, 3}`."""
     pairs = zip(types, values, strict=True)
-    return "{" + ", ".join(_NULL if value is None else cast_text(kind, value) for kind, value in pairs) + "}"
+    return "{" + ", ".join(NULL if value is None else cast_text(kind, value) for kind, value in pairs) + "}"
 
 
 def partition_name(fields: Sequence[DataField], values: Sequence[Any], null: str) -> str:
@@ -30,13 +31,6 @@ def partition_name(fields: Sequence[DataField], values: Sequence[Any], null: str
     )
 
 
-def key_text(types: Sequence[DataType], values: Sequence[Any]) -> str | None:
-    """Return `[1, a]`; None for files without a key."""
-    if not values:
-        return None
-    return "[" + ", ".join(internal_text(*pair) for pair in zip(types, values, strict=True)) + "]"
-
-
 def map_text(values: Mapping[str, str]) -> str:
     """Return `{a=1, b=null}`, sorted by name."""
     return "{" + ", ".join(f"{name}={values[name]}" for name in sorted(values)) + "}"
@@ -45,8 +39,15 @@ def map_text(values: Mapping[str, str]) -> str:
 def internal_text(data_type: DataType, value: Any) -> str:
     """Return what Java prints of a value as Paimon holds it; bytes are in hexadecimal digits."""
     if value is None:
-        return _NULL
+        return NULL
     return value.hex() if data_type.is_binary else partition_text(data_type, value, legacy=True)
+
+
+def internal_spelling(data_type: DataType) -> Callable[[Any], str]:
+    """Return `internal_text` of values of one type."""
+    if data_type.is_string or data_type.is_integer:
+        return lambda value: NULL if value is None else str(value)
+    return partial(internal_text, data_type)
 
 
 def cast_text(data_type: DataType, value: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
-from lockgate.framework.store.system.files import FileSums, live_files, sums_by
+from lockgate.framework.store.system.file_sums import FileSums, shown_files, sums_by, total_of
 from lockgate.framework.store.system.texts import partition_name
 from lockgate.framework.types import DataField, arrow_schema, timestamp_of
 
@@ -44,6 +44,7 @@ _log = logging.getLogger("lockgate.store")
 _TYPE = "type"
 # An option of a file system may be a secret, whatever its name.
 _HIDDEN = "*********(redacted)"
+_COUNTS = frozenset({"record_count", "file_size_in_bytes", "file_count", "last_file_creation_time"})
 _SHOWN = frozenset({EXTERNAL_ROOTS, ON_PLAINTEXT.key})
 
 
@@ -62,18 +63,26 @@ def warehouse_tables() -> list[str]:
     return sorted({*WAREHOUSE_COLUMNS, *plugins().warehouse_tables()})
 
 
-def warehouse_batches(catalog: Catalog, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `sys.<name>` piece by piece; raises as `warehouse_columns`."""
-    columns = warehouse_columns(name)
-    if name not in _ROWS:
-        return plugins().warehouse_tables()[name].batches(catalog)
-    return batches_of(arrow_schema(columns), _ROWS[name](catalog))
+def warehouse_batches(
+    catalog: Catalog, name: str, names: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `sys.<name>` piece by piece, of columns in `names` alone; raises as
+    `warehouse_columns`.
+    """
+    fields = warehouse_columns(name)
+    shown = [field.name for field in fields] if names is None else list(names)
+    if name in _ROWS:
+        made = batches_of(arrow_schema(fields), _ROWS[name](catalog, shown), shown)
+    else:
+        made = plugins().warehouse_tables()[name].batches(catalog)
+    return (batch.select(shown) for batch in made)
 
 
-def read_warehouse(catalog: Catalog, name: str) -> pa.Table:
+def read_warehouse(catalog: Catalog, name: str, names: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of `sys.<name>`; raises as `warehouse_columns`."""
-    schema = arrow_schema(warehouse_columns(name))
-    return pa.Table.from_batches(warehouse_batches(catalog, name), schema)
+    fields = {field.name: field for field in warehouse_columns(name)}
+    schema = arrow_schema(fields.values() if names is None else [fields[each] for each in names])
+    return pa.Table.from_batches(warehouse_batches(catalog, name, names), schema)
 
 
 def _names(catalog: Catalog) -> Iterator[Identifier]:
@@ -103,27 +112,27 @@ def _opened(catalog: Catalog) -> Iterator[Table]:
     yield from (table for _, table in _readable(catalog) if table is not None)
 
 
-def _all_table_options(catalog: Catalog) -> Rows:
+def _all_table_options(catalog: Catalog, names: Sequence[str]) -> Rows:
     for table in _opened(catalog):
         for key, value in table.schema.options.items():
             yield table.identifier.namespace, table.identifier.name, key, value
 
 
-def _catalog_options(catalog: Catalog) -> Rows:
+def _catalog_options(catalog: Catalog, names: Sequence[str]) -> Rows:
     yield "warehouse", catalog.file_system.uri(catalog.warehouse)
     for key, value in catalog.options.items():
         yield key, value if key in _SHOWN else _HIDDEN
 
 
-def _tables(catalog: Catalog) -> Rows:
+def _tables(catalog: Catalog, names: Sequence[str]) -> Rows:
+    """Yield the tables; manifests are read only where counts of files are asked for."""
+    counts_files = not _COUNTS.isdisjoint(names)
     for name, table in _readable(catalog):
         if table is None:
             yield (name.namespace, name.name, *(None,) * 12)
             continue
-        schema, snapshot = table.schema, table.latest_snapshot()
-        total = FileSums()
-        for entry in live_files(table, snapshot):
-            total.add(entry.file)
+        schema, snapshot = table.schema, table.latest_snapshot() if counts_files else None
+        total = total_of(*shown_files(table, snapshot))
         counts = (None,) * 4 if snapshot is None else (total.rows, total.size, total.files, _epoch(total))
         yield (
             *(table.identifier.namespace, table.identifier.name, schema.options.get(_TYPE, "table")),
@@ -146,11 +155,11 @@ def _epoch(sums: FileSums) -> int | None:
     return round(wall.astimezone().timestamp() * 1000)
 
 
-def _partitions(catalog: Catalog) -> Rows:
+def _partitions(catalog: Catalog, names: Sequence[str]) -> Rows:
     for table in _opened(catalog):
         fields = [table.schema.field(name) for name in table.schema.partition_keys]
         null = table.options.get_option(PARTITION_DEFAULT_NAME)
-        sums = sums_by(live_files(table, table.latest_snapshot()), bucket=False)
+        sums = sums_by(*shown_files(table, table.latest_snapshot()), bucket=False)
         for (partition,), found in sums.items() if fields else ():
             yield (
                 *(table.identifier.namespace, table.identifier.name, partition_name(fields, partition, null)),

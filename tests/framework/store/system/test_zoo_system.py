@@ -16,6 +16,7 @@ from lockgate.framework.store import Catalog
 from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
 from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system
 from lockgate.framework.store.system.texts import sql_type
+from lockgate.framework.store.system.warehouse import read_warehouse
 from lockgate.framework.types import DataField, row
 
 # No rows of these can be read here; their metadata can.
@@ -102,6 +103,10 @@ def test_the_warehouse_says_what_it_holds(catalog: Catalog) -> None:
     assert by_name["fixed_orc"]["last_file_creation_time"] == max(row[15] for row in fixed) // 10**6
     assert by_name["fixed_orc"]["primary_key"]
     assert not by_name["fixed_orc"]["partitioned"]
+    names = catalog.system("tables").select(["table_name", "primary_key"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr("lockgate.framework.store.manifests.manifest_files.ManifestFiles.files")
+        assert read_warehouse(catalog, "tables", ["table_name", "primary_key"]).equals(names)
     options = {
         (row["table_name"], row["key"]): row["value"]
         for row in catalog.system("all_table_options").to_pylist()
