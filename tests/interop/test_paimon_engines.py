@@ -15,6 +15,7 @@ from paimon_java import PaimonJava, PaimonTable
 from pyroaring import BitMap
 
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.codec.roaring64 import Roaring64
 
 pytestmark = pytest.mark.interop
 
@@ -57,7 +58,7 @@ ENGINES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 }
 
 
-SETS = {"r": "rbm32", "h": "hll_sketch", "t": "theta_sketch"}
+SETS = {"r": "rbm32", "u": "rbm64", "h": "hll_sketch", "t": "theta_sketch"}
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -133,6 +134,9 @@ def as_set(function: str, numbers: range) -> bytes:
     found: Any
     if function == "rbm32":
         return bytes(BitMap(numbers).serialize())
+    if function == "rbm64":
+        # Ascending, as Paimon appends the containers of a later value.
+        return Roaring64.of(number << 12 for number in numbers).serialize()
     found = update_theta_sketch() if function == "theta_sketch" else hll_sketch(12)
     for number in numbers:
         found.update(number)

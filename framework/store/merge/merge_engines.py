@@ -36,7 +36,7 @@ from lockgate.framework.store.merge.merge_plan import (
     RowKind,
     SequenceGroup,
 )
-from lockgate.framework.store.merge.merge_sets import Bitmaps, HllSketches, ThetaSketches
+from lockgate.framework.store.merge.merge_sets import Bitmaps, HllSketches, LongBitmaps, ThetaSketches
 from lockgate.framework.store.merge.merge_values import (
     Collect,
     ListAgg,
@@ -63,6 +63,7 @@ _PICKS: dict[str, type[Pick]] = {
 VALUES: dict[str, type[Value]] = {
     "listagg": ListAgg,
     "rbm32": Bitmaps,
+    "rbm64": LongBitmaps,
     "hll_sketch": HllSketches,
     "theta_sketch": ThetaSketches,
     "collect": Collect,

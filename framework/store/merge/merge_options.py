@@ -34,9 +34,6 @@ from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.types import MAX_LENGTH, DataType, Kind
 
 _GROUP = re.compile(r"fields\.(.+)\.sequence-group")
-_NOT_SUPPORTED = {
-    "rbm64": "its values are in a layout of Java's library for bitmaps of 64 bits, which no other reads",
-}
 _NULL_KEYS = ("merge", "ignore", "error")
 _NUMBERS = frozenset(
     {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
@@ -243,10 +240,6 @@ def _chosen(schema: TableSchema, name: str) -> str | None:
     chosen = schema.options.get(key, default)
     if chosen is None or chosen in FUNCTIONS:
         return chosen
-    if chosen in _NOT_SUPPORTED:
-        raise UnsupportedError(
-            f"column {name!r}: merge function {chosen!r} is not supported: {_NOT_SUPPORTED[chosen]}"
-        )
     raise OptionError(
         f"column {name!r}: there is no merge function {chosen!r}{nearest(chosen, FUNCTIONS)}; there are "
         f"{', '.join(sorted(FUNCTIONS))}"
@@ -324,7 +317,7 @@ def _why_not(function: str, data_type: DataType) -> str | None:
     if function == "listagg":
         whole = data_type.kind is Kind.VARCHAR and (data_type.length or 0) >= MAX_LENGTH
         return None if whole else "takes STRING only"
-    if function in ("rbm32", "hll_sketch", "theta_sketch"):
+    if function in ("rbm32", "rbm64", "hll_sketch", "theta_sketch"):
         return None if data_type.kind is Kind.VARBINARY else "takes VARBINARY and BYTES only"
     if function == "collect":
         return None if data_type.kind is Kind.ARRAY else "takes ARRAY only"

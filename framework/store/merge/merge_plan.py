@@ -29,7 +29,8 @@ RETRACTABLE = frozenset(
 )
 FUNCTIONS = RETRACTABLE | {
     *("first_value", "first_non_null_value", "max", "min", "bool_and", "bool_or", "listagg"),
-    *("merge_map_with_keytime", "nested_partial_update", "rbm32", "hll_sketch", "theta_sketch"),
+    *("merge_map_with_keytime", "nested_partial_update", "rbm32", "rbm64"),
+    *("hll_sketch", "theta_sketch"),
 }
 # Those that plans name and options do not: a key's own columns, columns of a group without a function, and
 # the columns that order a group.

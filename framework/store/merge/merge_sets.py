@@ -1,7 +1,7 @@
 """Unions of sets that rows hold in a library's layout: Roaring bitmaps, and sketches that estimate counts.
 
 Sketches are those of Apache DataSketches, whose layout all its languages share. Source: Paimon's
-`FieldRoaringBitmap32Agg`, `FieldHllSketchAgg` and `FieldThetaSketchAgg`.
+`FieldRoaringBitmap32Agg`, `FieldRoaringBitmap64Agg`, `FieldHllSketchAgg` and `FieldThetaSketchAgg`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pyroaring import BitMap
 
 from lockgate.errors import InputError
+from lockgate.framework.store.codec.roaring64 import Roaring64
 from lockgate.framework.store.merge.merge_values import Value
 
 # The first byte of a theta sketch counts the words of its preamble; from the second on they have the share of
@@ -65,6 +66,21 @@ class Bitmaps(Union):
         found.run_optimize()
         serialized: bytes = found.serialize()
         return serialized
+
+
+class LongBitmaps(Union):
+    """`rbm64`: Roaring bitmaps of 64 bits, in the layout of Java's `Roaring64Bitmap`."""
+
+    what = "a Roaring bitmap of 64 bits"
+
+    def parsed(self, data: bytes) -> Any:
+        """Return a bitmap."""
+        return Roaring64.deserialize(data)
+
+    def union(self, older: Any, newer: Any) -> bytes:
+        """Return the numbers of both."""
+        found: Roaring64 = older | newer
+        return found.serialize()
 
 
 class HllSketches(Union):

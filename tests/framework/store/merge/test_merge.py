@@ -185,7 +185,6 @@ def test_user_sequences_order_as_a_plain_sort(
     "options",
     [
         {"merge-engine": "newest-wins"},
-        {"merge-engine": "aggregation", "fields.v.aggregate-function": "rbm64"},
         {"sequence.field": "gone"},
         {"sequence.snapshot-ordering": "true"},
     ],

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merge_histories import COLUMNS, PLANS, expected, history
 
-from lockgate.errors import InputError, OptionError, UnsupportedError
+from lockgate.errors import InputError, OptionError
 from lockgate.framework.store.merge.merge import merge_plan, merge_tables
 from lockgate.framework.store.merge.merge_engines import VALUES
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
@@ -190,20 +190,22 @@ def test_options_that_cannot_be(options: dict[str, str], message: str) -> None:
         merge_plan(schema(**{"merge-engine": "aggregation", **options}))
 
 
-def test_bitmaps_of_64_bits_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="rbm64' is not supported: its values are"):
-        merge_plan(schema(**{"merge-engine": "aggregation", "fields.b.aggregate-function": "rbm64"}))
-
-
-def test_a_value_that_is_no_bitmap_is_an_error() -> None:
-    column = pa.chunked_array([pa.array([b"\x3a\x30\0\0\0\0\0\0", b"hostile", b""], pa.binary())])
-    bitmaps = VALUES["rbm32"](ColumnMerge("u", "rbm32"), column, 1)
+@pytest.mark.parametrize(
+    ("function", "empty", "what"),
+    [
+        ("rbm32", b"\x3a\x30\0\0\0\0\0\0", "a Roaring bitmap"),
+        ("rbm64", b"\0", "a Roaring bitmap of 64 bits"),
+    ],
+)
+def test_a_value_that_is_no_bitmap_is_an_error(function: str, empty: bytes, what: str) -> None:
+    column = pa.chunked_array([pa.array([empty, b"hostile", b""], pa.binary())])
+    bitmaps = VALUES[function](ColumnMerge("u", function), column, 1)
     bitmaps.replace(np.array([0]), np.array([0]))
     for row in (1, 2):
-        with pytest.raises(InputError, match=r"column 'u': a value of . bytes is not a Roaring bitmap"):
+        with pytest.raises(InputError, match=rf"column 'u': a value of . bytes is not {what}, which"):
             bitmaps.add(np.array([0]), np.array([row]))
     with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
-        merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": "rbm32"}))
+        merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": function}))
 
 
 @pytest.mark.parametrize(

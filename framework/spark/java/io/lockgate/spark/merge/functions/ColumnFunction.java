@@ -31,6 +31,7 @@ public abstract class ColumnFunction {
       case "sum", "product" -> new Numbers(plan, type);
       case "listagg" -> new ListAgg(plan);
       case "rbm32" -> new Bitmaps(plan);
+      case "rbm64" -> new LongBitmaps(plan);
       case "hll_sketch", "theta_sketch" -> new Sketches(plan);
       case "collect" -> new Collect(plan, type);
       case "merge_map", "merge_map_with_keytime" -> new MergeMap(plan, type);
