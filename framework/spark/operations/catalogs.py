@@ -257,7 +257,17 @@ def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
         "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,
         "schema_id": schema.id,
         "time_travel": False,
+        "compares_states": _compares_states(table),
     }
+
+
+def _compares_states(table: Table) -> bool:
+    """Say whether options of the table ask for the difference of two states."""
+    try:
+        between = table_selection(table).between
+    except LockgateError:  # the scan raises it
+        return False
+    return between is not None and between.states == "diff"
 
 
 def create_table(context: Context, request: CreateRequest) -> TableSpec:

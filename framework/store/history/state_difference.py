@@ -52,12 +52,13 @@ def read_difference(table: TableHandle, request: ReadRequest) -> pa.Table:
                     between=replace(between, states=states),
                     strict=request.strict,
                     principal=request.principal,
+                    read_optimized=request.read_optimized,
                 ),
             ),
         )
         for states in ("before", "after")
     )
-    found = _without(after, before)
+    found = after.filter(occurrences_beyond(after, before))
     names = found.schema.names if request.columns is None else request.columns
     for name in {*names, *(path[0] for path in columns_of(request.predicate))}:
         table.schema.field(name)
@@ -67,17 +68,23 @@ def read_difference(table: TableHandle, request: ReadRequest) -> pa.Table:
     return found if request.limit is None else found.slice(0, request.limit)
 
 
-def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the rows that others do not have, each as many times as it occurs more often here."""
+def occurrences_beyond(rows: pa.Table, others: pa.Table) -> pa.Array:
+    """Say which rows others do not have; of equal ones, those by which there are more than there."""
+    codes, of_others = row_codes(rows, others)
+    there = np.bincount(of_others, minlength=int(codes.max(initial=-1)) + 1)
+    return pa.array(_turns(codes) >= there[codes])
+
+
+def row_codes(rows: pa.Table, others: pa.Table) -> tuple[Codes, Codes]:
+    """Return a number for each row of two tables of the same columns; equal rows have the same."""
     columns = [
         _comparable(pa.chunked_array([*rows[name].chunks, *others[name].cast(rows[name].type).chunks]))
         if rows.num_rows + others.num_rows
         else rows[name]
         for name in rows.column_names
     ]
-    codes, count = group_codes(columns, rows.num_rows + others.num_rows)
-    there = np.bincount(codes[rows.num_rows :], minlength=count)
-    return rows.filter(pa.array(_turns(codes[: rows.num_rows]) >= there[codes[: rows.num_rows]]))
+    codes, _ = group_codes(columns, rows.num_rows + others.num_rows)
+    return codes[: rows.num_rows], codes[rows.num_rows :]
 
 
 def _turns(codes: Codes) -> Codes:

@@ -158,7 +158,7 @@ def no_list_of_files(table: TableHandle) -> UnsupportedError:
             f"column {maps[0]} has a MAP, whose values Spark cannot compare: read it by Table.read in Python"
         )
     else:
-        why = "it is no list of files: read it by Table.read, or in Spark by read options of the query"
+        why = "it is no list of files: read it by Table.read, or as a table in Spark"
     return UnsupportedError(f"the difference of two states of table {table.identifier}: {why}")
 
 

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import CorruptFileError, InputError, UnsupportedError
-from lockgate.framework.store.merge.merge import SEQUENCE_NUMBER, VALUE_KIND, merge_tables
-from lockgate.framework.store.merge.merge_plan import RowKind
-from lockgate.framework.store.pruning.split import Split
+from lockgate.errors import CorruptFileError, UnsupportedError
+from lockgate.framework.store.history.state_difference import difference_request, read_difference
+from lockgate.framework.store.merge.merge import SEQUENCE_NUMBER
 from lockgate.framework.store.scan.read import ROW_ID, FileReader, SplitReader, read_batches
-from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.store.system.columns import ROW_KIND
+from lockgate.framework.store.system.row_kinds import KindReader, changed_rows, planned_rows
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.types import BIGINT, DataField
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorLocation
 
 _TRACKING = "row-tracking.enabled"
-_KINDS = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTER: "+U", RowKind.DELETE: "-D"}
-_TEXTS = pa.array([_KINDS[RowKind(number)] for number in range(4)])
 
 # The ids that Paimon gives them, the largest there are.
 ROW_TRACKING_COLUMNS = (
@@ -43,7 +41,11 @@ ROW_TRACKING_COLUMNS = (
 
 def read_optimized(table: TableHandle, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `t$ro`: those of files that need no merge, so without the newest ones."""
-    return read_batches(table, plan_scan(table, replace(request, read_optimized=True)))
+    wanted = replace(request, read_optimized=True)
+    difference = difference_request(table, wanted)
+    if difference is not None:
+        return iter(read_difference(table, difference).to_batches())
+    return read_batches(table, plan_scan(table, wanted))
 
 
 def audit_log(table: TableHandle, request: ReadRequest) -> Iterator[pa.RecordBatch]:
@@ -66,8 +68,11 @@ def _wrapped(column: pa.ChunkedArray) -> pa.Array:
 
 def _with_kinds(table: TableHandle, request: ReadRequest) -> Iterator[pa.Table]:
     """Yield rows with their kind in front; predicate and limit of the request hold for the rows shown."""
-    plan = _planned(table, request)
-    reader = _KindReader(table, plan)
+    difference = difference_request(table, request)
+    if difference is not None:
+        yield changed_rows(table, difference)
+        return
+    reader = KindReader(table, planned_rows(table, request))
     left = request.limit
     for part in reader.parts():
         found = part if left is None else part.slice(0, left)
@@ -76,71 +81,6 @@ def _with_kinds(table: TableHandle, request: ReadRequest) -> Iterator[pa.Table]:
             yield found
         if left == 0:
             return
-
-
-def _planned(table: TableHandle, request: ReadRequest) -> ScanPlan:
-    """Return a plan of all rows: which are shown is known only once they are read."""
-    if request.order:
-        raise InputError("rows with their kinds have no order: read them, then sort them")
-    plan = plan_scan(table, replace(request, limit=None))
-    require_unrestricted(table, plan.decision, "rows with their kinds or ids")
-    return plan
-
-
-class _KindReader:
-    """Reads the rows of a plan with their kinds."""
-
-    def __init__(self, table: TableHandle, plan: ScanPlan) -> None:
-        self._table, self._plan = table, plan
-        self._declared = SplitReader(table, plan)
-        self._files = FileReader(table, plan.schema)
-        self._columns = self._declared.columns
-        asked = {path[0] for path in columns_of(plan.predicate)}
-        self._needed = (*self._columns, *sorted(asked.difference(self._columns)))
-
-    def parts(self) -> Iterator[pa.Table]:
-        for split in self._plan.splits:
-            for part in self._of_split(split):
-                yield self._finished(part)
-
-    def _of_split(self, split: Split) -> Iterator[pa.Table]:
-        if split.merge:
-            yield self._merged(split)
-            return
-        names = self._needed
-        if self._plan.schema.has_primary_key:
-            names = (*names, VALUE_KIND)
-        for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True):
-            yield from self._files.parts(path, file, names, split.partition, vector)
-
-    def _merged(self, split: Split) -> pa.Table:
-        plan = self._plan.merge_plan
-        assert plan is not None
-        wanted = (*plan.system_columns, *plan.companions(self._needed), *self._needed, VALUE_KIND)
-        names = tuple(dict.fromkeys(wanted))
-        tables = [
-            self._files.whole(path, file, names, split.partition, vector)
-            for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True)
-        ]
-        return merge_tables(plan, tables, keep_deletes=True)
-
-    def _finished(self, part: pa.Table) -> pa.Table:
-        if not isinstance(self._plan.predicate, AlwaysTrue):
-            part = part.filter(to_arrow_expression(self._plan.predicate, part.schema))
-        kinds = part[VALUE_KIND] if VALUE_KIND in part.column_names else None
-        schema = [field.with_nullable(True) for field in self._declared.schema]
-        shown = part.select(list(self._columns)).cast(pa.schema(schema)) if schema else part.select([])
-        return shown.add_column(0, ROW_KIND, _kind_texts(kinds, part.num_rows))
-
-
-def _kind_texts(kinds: pa.ChunkedArray | None, rows: int) -> pa.Array:
-    if kinds is None:
-        return pa.repeat(pa.scalar(_KINDS[RowKind.INSERT]), rows)
-    numbers = kinds.combine_chunks()
-    # A null, or another number, is that of no kind.
-    if pc.any(pc.or_kleene(pc.less(numbers, 0), pc.greater(numbers, 3))).as_py() or numbers.null_count:
-        raise CorruptFileError("a data file has a row of an unknown kind")
-    return _TEXTS.take(numbers)
 
 
 # --- row tracking --------------------------------------------------------------------------------
@@ -160,7 +100,7 @@ def row_tracking(table: TableHandle, request: ReadRequest) -> Iterator[pa.Record
     Both are the file's, unless the file says them itself of a row that was moved or changed.
     """
     check_row_tracking(table)
-    plan = _planned(table, request)
+    plan = planned_rows(table, request)
     left = request.limit
     for part in _tracked(table, plan):
         found = part if left is None else part.slice(0, left)

@@ -41,6 +41,7 @@ class TableSpec(TypedDict):
     commit_id: str | None
     schema_id: int
     time_travel: bool
+    compares_states: bool
 
 
 class StagedSpec(TableSpec):

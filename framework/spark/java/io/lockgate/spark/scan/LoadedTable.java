@@ -120,6 +120,11 @@ public abstract class LoadedTable {
     return null;
   }
 
+  /** Tells whether the table's own options ask for the difference of two of its states. */
+  public boolean comparesStates() {
+    return spec.get("compares_states").asBoolean();
+  }
+
   /** Tells whether rows are deleted where they lie, by deletion vectors. */
   public boolean marksRows() {
     return spec.get("marks_rows").asBoolean();

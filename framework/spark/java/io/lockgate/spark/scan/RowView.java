@@ -26,7 +26,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * them: with their kinds, each column in an array, or with their ids. Values stay where they lie.
  */
 public record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
-  static final String ROW_KIND = "rowkind";
+  public static final String ROW_KIND = "rowkind";
 
   /** The view of a name, null for tables whose rows are shown as they are. */
   public static RowView of(String name) {
