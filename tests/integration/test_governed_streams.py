@@ -199,3 +199,31 @@ def test_each_batch_of_a_stream_asks_for_the_rights_again(
     with pytest.raises(StreamingQueryException, match="rows and values that are hidden from you"):
         run()
     assert sorted(seen) == [1, 2, 3, 4]
+
+
+def test_a_stream_brings_columns_with_the_right_to_alter_alone(
+    world: World, lake: Lake, table: Named, tmp_path: Path
+) -> None:
+    world.authorizer.governs_others = False  # who may write a checkpoint is not the question
+    name, source = table("grows"), table("source")
+    lake.sql(f"CREATE TABLE {name} (id BIGINT)")
+    lake.sql(f"CREATE TABLE {source} (id BIGINT, host STRING)")
+    lake.sql(f"INSERT INTO {source} VALUES (1, 'a')")
+    writes = [allow(f"{source}.*", users=["ann"]), allow(f"{name}.*", "select", "insert", users=["ann"])]
+
+    def run(checkpoint: str, *columns: str) -> None:
+        frame = world.session("ann").readStream.table(source).select(*columns)
+        writer = frame.writeStream.option("checkpointLocation", str(tmp_path / checkpoint))
+        writer = writer.option("write.merge-schema", "true").trigger(availableNow=True)
+        writer.toTable(name).awaitTermination()
+
+    world.put(*writes)
+    run("first", "id")
+    denied = f"ALTER on table {name.removeprefix('lake.')} is denied to user 'ann'"
+    with pytest.raises(StreamingQueryException, match=denied):
+        run("second", "id", "host")
+    assert lake.spark.table(name).columns == ["id"]
+    assert everything(world, name, tmp_path / "seen") == [(1,)]
+    world.put(*writes, allow(f"{name}.*", "alter", users=["ann"]))
+    run("third", "id", "host")
+    assert sorted(map(tuple, lake.spark.table(name).collect()), key=str) == [(1, "a"), (1, None)]
