@@ -1,4 +1,4 @@
-"""What changed between two tags, in Spark as in Python: `t$audit_log`, `t$binlog` and `t$ro`."""
+"""What changed between two tags, in Spark as in Python: `t$audit_log` and `t$ro`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from lockgate.framework.store import Table
 
 Named = Callable[[str], str]
-VIEWS = ("audit_log", "binlog", "ro")
+VIEWS = ("audit_log", "ro")
 KEYS = {"key": "'primary-key' = 'id', 'bucket' = '2'", "append": "'bucket' = '-1'"}
 
 
 @pytest.mark.parametrize("kind", KEYS)
 def test_what_changed_between_two_tags(lake: Lake, spark: SparkSession, table: Named, kind: str) -> None:
-    """The audit log, the binlog and the read-optimized table: by options of a query and of the table."""
+    """The audit log and the read-optimized table: by options of a query and of the table."""
     name = table("logged")
     of = name.removeprefix("lake.")
     lake.sql(f"CREATE TABLE {name} (id INT NOT NULL, v STRING, tags ARRAY<INT>) TBLPROPERTIES ({KEYS[kind]})")
@@ -54,6 +54,8 @@ def test_what_changed_between_two_tags(lake: Lake, spark: SparkSession, table: N
         truth = python_rows(loaded, view, request)
         by_options = spark.read.option("incremental-between", "one,two").table(f"lake.{quoted(of, view)}")
         assert sorted(map(tuple, by_options.collect()), key=repr) == truth, view
+    with pytest.raises(Exception, match=r"\$binlog of table .* is not defined between two states"):
+        spark.read.option("incremental-between", "one,two").table(f"lake.{quoted(of, 'binlog')}").collect()
     new = "v = 'b' AND rowkind LIKE '+%'"
     filtered = f"SELECT id, rowkind FROM lake.{quoted(of, 'audit_log')} {between} WHERE {new}"
     assert sorted(row[0] for row in spark.sql(filtered).collect()) == [1, 9, 10]

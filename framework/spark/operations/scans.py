@@ -30,6 +30,7 @@ from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_j
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
+from lockgate.framework.store.system.row_kinds import no_binlog_of_states
 from lockgate.framework.store.visibility import require_keys, visibility
 from lockgate.framework.store.withheld_keys import key_uses
 from lockgate.pushdown import (
@@ -180,6 +181,12 @@ def _plan(
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
+    if (
+        selected.between is not None
+        and selected.between.states == "diff"
+        and view_of(request["name"]) == "binlog"
+    ):
+        raise no_binlog_of_states(table)
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
     required = _required(table, request)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import CorruptFileError, InputError
+from lockgate.errors import CorruptFileError, InputError, UnsupportedError
 from lockgate.framework.store.history.state_difference import occurrences_beyond, row_codes
 from lockgate.framework.store.merge.merge import VALUE_KIND, merge_tables
 from lockgate.framework.store.merge.merge_plan import RowKind
@@ -106,6 +106,14 @@ def _kind_texts(kinds: pa.ChunkedArray | None, rows: int) -> pa.Array:
 
 
 # --- two states -------------------------------------------------------------------------------------
+
+
+def no_binlog_of_states(table: TableHandle) -> UnsupportedError:
+    """Return the error where the binlog is asked for the difference of two states."""
+    return UnsupportedError(
+        f"$binlog of table {table.identifier} is not defined between two states, and Paimon fails there: is "
+        "an update the new row, or both rows? $audit_log shows the new one"
+    )
 
 
 def changed_rows(table: TableHandle, request: ReadRequest) -> pa.Table:

@@ -21,7 +21,12 @@ from lockgate.framework.store.scan.read import ROW_ID, FileReader, SplitReader, 
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.store.system.columns import ROW_KIND
-from lockgate.framework.store.system.row_kinds import KindReader, changed_rows, planned_rows
+from lockgate.framework.store.system.row_kinds import (
+    KindReader,
+    changed_rows,
+    no_binlog_of_states,
+    planned_rows,
+)
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.types import BIGINT, DataField
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
@@ -55,7 +60,12 @@ def audit_log(table: TableHandle, request: ReadRequest) -> Iterator[pa.RecordBat
 
 
 def binlog(table: TableHandle, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `t$binlog`: those of the audit log, each column in an array of one value."""
+    """Yield the rows of `t$binlog`: those of the audit log, each column in an array of one value.
+
+    Raises UnsupportedError for the difference of two states.
+    """
+    if difference_request(table, request) is not None:
+        raise no_binlog_of_states(table)
     for part in _with_kinds(table, request):
         columns = [part[ROW_KIND], *(_wrapped(part[name]) for name in part.column_names[1:])]
         yield from pa.table(dict(zip(part.column_names, columns, strict=True))).to_batches()

@@ -92,7 +92,7 @@ public final class StateDifferences extends Rule<LogicalPlan> {
       return plan instanceof DataSourceV2Relation relation
           && relation.table() instanceof LockgateTable table
           && !changed.contains(plan)
-          && (table.view() == null || table.view().kinds())
+          && (table.view() == null || table.view().kinds() && !table.view().arrays())
           && asksForDifference(selecting(relation.options(), table))
           && !hasMap(relation.schema());
     }
