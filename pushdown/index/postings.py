@@ -312,7 +312,7 @@ class Block:
         sizes[stored] = _unpacked(self._data, at, listed, self._size_width)
         first = at + _bytes_of(listed, self._size_width)
         ends: npt.NDArray[np.int64] = np.append(0, np.cumsum(sizes)).astype(np.int64) + first
-        if int(ends[-1]) != self._size:
+        if int(ends[-1]) != self._size or bool(np.any(ends[1:] < ends[:-1])):
             raise ValueError("a block has another size than it says")
         return ends
 
@@ -347,17 +347,45 @@ class Block:
         return keys, np.concatenate([self._checked(self._singles), places])
 
     def _listed(self, others: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Any, Words]:
-        """Return keys with several places, how many each has, and the places."""
-        if not len(others) or not np.all(self._modes[others] == _GAPS):
-            lists = [self.places(int(number)) for number in others]
-            return others, [len(each) for each in lists], np.concatenate([_NONE, *lists])
-        bodies = int(self._ends[0])
-        data = self._data[bodies : self._size]
-        done = np.append(0, np.cumsum(np.frombuffer(data, np.uint8) < 128))[self._ends - bodies]
-        gaps, firsts, counts = _numbers(data), done[:-1], np.diff(done)
+        """Return keys with several places in no order, how many each has, and the places."""
+        modes = self._modes[others]
+        gaps, bitmaps, missing = (np.flatnonzero(modes == mode) for mode in (_GAPS, _BITMAP, _MISSING))
+        keys, counts, places = [others[gaps]], *([each] for each in self._gap_lists(gaps))
+        step = max(1, _MOST_FLAGS // self._total)
+        for numbers, flags_of in ((bitmaps, self._bitmap_flags), (missing, self._missing_flags)):
+            for first in range(0, len(numbers), step):
+                some = numbers[first : first + step]
+                owners, found = np.nonzero(flags_of(some))
+                keys.append(others[some])
+                counts.append(np.bincount(owners, minlength=len(some)))
+                places.append(found.astype(np.uint64))
+        return np.concatenate(keys), np.concatenate(counts), np.concatenate(places)
+
+    def _gap_lists(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Words]:
+        """Return how many places some lists of gaps have, and the places."""
+        starts = self._ends[numbers]
+        sizes = self._ends[numbers + 1] - starts
+        data = np.frombuffer(self._data, np.uint8)[_ranges(starts, sizes)]
+        bounds = np.append(0, np.cumsum(sizes))
+        last = np.append(np.True_, data < 128)
+        if not np.all(last[bounds]):
+            raise ValueError("a list of places is cut off")
+        done = np.cumsum(last)[bounds] - 1
+        gaps, counts = _numbers(data.tobytes()), np.diff(done)
         sums = np.cumsum(gaps, dtype=np.uint64)
-        before = np.append(np.uint64(0), sums)[firsts]
-        return others, counts, self._checked(sums - np.repeat(before, counts))
+        before = np.append(np.uint64(0), sums)[done[:-1]]
+        return counts, self._checked(sums - np.repeat(before, counts))
+
+    def _bitmap_flags(self, numbers: npt.NDArray[np.int64]) -> Bytes:
+        within = np.arange((self._total + 7) // 8)
+        data = np.frombuffer(self._data, np.uint8)[self._ends[numbers][:, None] + within]
+        return np.unpackbits(data, axis=1, count=self._total, bitorder="little")
+
+    def _missing_flags(self, numbers: npt.NDArray[np.int64]) -> Bytes:
+        counts, absent = self._gap_lists(numbers)
+        flags = np.ones((len(numbers), self._total), np.uint8)
+        flags[np.repeat(np.arange(len(numbers)), counts), absent.astype(np.int64)] = 0
+        return flags
 
 
 def found_in(block: Block, keys: Words) -> list[BitMap]:
