@@ -1,10 +1,9 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.PickedVector;
+import io.lockgate.spark.batches.Selection;
 import io.lockgate.spark.files.DeletedRows;
 import java.io.IOException;
 import java.util.Arrays;
-import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -16,7 +15,7 @@ final class LiveRows implements DataFileReader {
   private final DataFileReader file;
   private final DeletedRows deleted;
   private final int batchRows;
-  private Selection selection;
+  private Live live;
   private ColumnarBatch whole;
   private ColumnarBatch some;
   private ColumnarBatch output;
@@ -27,42 +26,30 @@ final class LiveRows implements DataFileReader {
     this.batchRows = batchRows;
   }
 
-  /** The rows of some columns that are left, and these rows as columns; no value is copied. */
-  private final class Selection {
+  /** The rows of some columns that are left. */
+  private final class Live {
     private final ColumnVector numbers;
-    private final int[] rows = new int[batchRows];
-    private final PickedVector[] picked;
-    private final ColumnVector[][] sources;
-    private final ColumnVector[] columns;
+    private final Selection selection;
 
-    Selection(ColumnVector[] all) {
+    Live(ColumnVector[] all) {
       int count = all.length - 1;
       numbers = all[count];
-      picked = new PickedVector[count];
-      sources = new ColumnVector[count][];
-      columns = Arrays.copyOf(all, count);
-      int[] first = new int[batchRows];
-      for (int i = 0; i < count; i++) {
-        if (!(all[i] instanceof ConstantColumnVector)) {
-          picked[i] = new PickedVector(all[i].dataType(), first, rows);
-          sources[i] = new ColumnVector[] {all[i]};
-          columns[i] = picked[i];
-        }
-      }
+      selection = new Selection(Arrays.copyOf(all, count), batchRows);
+    }
+
+    ColumnVector[] columns() {
+      return selection.columns();
     }
 
     /** Selects from the rows that the columns hold now; returns how many are left. */
     int select(int count) {
       int left = count == 0 ? 0 : choose(count);
-      for (int i = 0; i < picked.length; i++) {
-        if (picked[i] != null) {
-          picked[i].bind(sources[i], left);
-        }
-      }
+      selection.select(left);
       return left;
     }
 
     private int choose(int count) {
+      int[] rows = selection.rows();
       long first = numbers.getLong(0);
       if (numbers.getLong(count - 1) - first == count - 1) {
         return deleted.keep(first, count, rows);
@@ -81,10 +68,10 @@ final class LiveRows implements DataFileReader {
   public boolean nextBatch() throws IOException {
     while (file.nextBatch()) {
       ColumnarBatch read = file.batch();
-      if (selection == null) {
+      if (live == null) {
         open(read);
       }
-      int left = selection.select(read.numRows());
+      int left = live.select(read.numRows());
       if (left > 0) {
         output = left == read.numRows() ? whole : some;
         output.setNumRows(left);
@@ -97,9 +84,9 @@ final class LiveRows implements DataFileReader {
   private void open(ColumnarBatch read) {
     ColumnVector[] columns = new ColumnVector[read.numCols()];
     Arrays.setAll(columns, read::column);
-    selection = new Selection(columns);
+    live = new Live(columns);
     whole = new ColumnarBatch(Arrays.copyOf(columns, columns.length - 1));
-    some = new ColumnarBatch(selection.columns);
+    some = new ColumnarBatch(live.columns());
   }
 
   @Override
@@ -119,7 +106,7 @@ final class LiveRows implements DataFileReader {
       if (!file.fill(target.source)) {
         return false;
       }
-      target.left = target.selection.select(target.source.rows());
+      target.left = target.live.select(target.source.rows());
     } while (target.left == 0);
     return true;
   }
@@ -132,17 +119,17 @@ final class LiveRows implements DataFileReader {
   /** The rows that are left of a page. */
   private final class LivePage implements Page {
     private final Page source;
-    private final Selection selection;
+    private final Live live;
     private int left;
 
     LivePage(Page source) {
       this.source = source;
-      this.selection = new Selection(source.columns());
+      this.live = new Live(source.columns());
     }
 
     @Override
     public ColumnVector[] columns() {
-      return selection.columns;
+      return live.columns();
     }
 
     @Override

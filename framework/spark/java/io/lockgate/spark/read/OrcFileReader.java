@@ -2,6 +2,7 @@ package io.lockgate.spark.read;
 
 import io.lockgate.spark.batches.CastVector;
 import io.lockgate.spark.batches.RowNumbers;
+import io.lockgate.spark.batches.Selection;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.Vectors;
 import io.lockgate.spark.integrity.BoundedStripes;
@@ -11,6 +12,7 @@ import io.lockgate.spark.integrity.VerifyingFiles;
 import io.lockgate.spark.io.CachedFiles;
 import io.lockgate.spark.keys.LockgateKeys;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -50,12 +52,14 @@ public final class OrcFileReader implements DataFileReader {
     private final CastVector[] casts;
     private final RowNumbers numbers;
     private final ColumnVector[] columns;
+    private final Selection selection;
 
     OrcPage(
         VectorizedRowBatch vectors,
         Vectors.View[] views,
         CastVector[] casts,
-        ColumnVector[] constants) {
+        ColumnVector[] constants,
+        boolean selects) {
       this.vectors = vectors;
       this.views = views;
       this.casts = casts;
@@ -67,7 +71,9 @@ public final class OrcFileReader implements DataFileReader {
               .toArray(ColumnVector[]::new);
       ColumnVector[] read = new ColumnVector[views.length];
       Arrays.setAll(read, i -> casts[i] == null ? views[i] : casts[i].output());
-      this.columns = DataFileReader.arrange(read, own);
+      ColumnVector[] all = DataFileReader.arrange(read, own);
+      this.selection = selects ? new Selection(all, vectors.getMaxSize()) : null;
+      this.columns = selects ? selection.columns() : all;
       this.numbers = counter;
     }
 
@@ -89,6 +95,9 @@ public final class OrcFileReader implements DataFileReader {
           casts[i].fill(views[i], rows());
         }
       }
+      if (selection != null) {
+        selection.select(vectors.selectedInUse ? vectors.selected : null, rows());
+      }
     }
   }
 
@@ -107,6 +116,7 @@ public final class OrcFileReader implements DataFileReader {
 
   private final Reader reader;
   private final RecordReader rows;
+  private final SoughtRows sought;
   private final Supplier<OrcPage> pages;
   private Page page;
   private ColumnarBatch output;
@@ -126,7 +136,14 @@ public final class OrcFileReader implements DataFileReader {
     if (search != null) {
       options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
     }
+    this.sought = sought(columns, settings.filters());
+    if (sought != null) {
+      options.setRowFilter(sought.columns(), sought).useSelected(true);
+    }
     this.rows = opened.rows(reader, options);
+    if (sought != null) {
+      sought.follow(this::position);
+    }
     this.pages =
         () -> {
           VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
@@ -138,8 +155,34 @@ public final class OrcFileReader implements DataFileReader {
                     ? null
                     : new CastVector(stored, columns.type(i), settings.batchRows());
           }
-          return new OrcPage(vectors, columns.views(vectors.cols, toInstant), casts, constants);
+          Vectors.View[] views = columns.views(vectors.cols, toInstant);
+          return new OrcPage(vectors, views, casts, constants, sought != null);
         };
+  }
+
+  /**
+   * The rows to decode all columns of. Casts are of whole batches, and fail for what lies where no
+   * row was decoded.
+   */
+  private static SoughtRows sought(Columns columns, SearchArguments filters) {
+    boolean casts = false;
+    for (int i = 0; i < columns.size(); i++) {
+      casts |= columns.castFrom(i) != null;
+    }
+    SoughtRows found = casts ? null : filters.soughtRows(columns);
+    boolean saves =
+        found != null
+            && Arrays.stream(found.columns()).distinct().count()
+                < columns.readType().getChildren().size();
+    return saves ? found : null;
+  }
+
+  private long position() {
+    try {
+      return rows.getRowNumber();
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
   }
 
   /**
@@ -254,7 +297,7 @@ public final class OrcFileReader implements DataFileReader {
     long first = rows.getRowNumber();
     rows.nextBatch(target.vectors);
     target.show();
-    target.numbers.startAt(first);
+    target.numbers.startAt(sought == null ? first : sought.first());
     return target.rows() > 0;
   }
 

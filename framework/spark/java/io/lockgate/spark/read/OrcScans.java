@@ -23,11 +23,12 @@ public final class OrcScans {
   /** The factory of the scan's readers. */
   public static PartitionReaderFactory readerFactory(SparkSession spark, ScanSpec spec) {
     SQLConf conf = spark.sessionState().conf();
-    Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
+    boolean filters = conf.orcFilterPushDown();
     return new ScanReaders(
         spec,
         SentConfiguration.of(spark),
-        filters,
+        filters ? spec.filters() : new Filter[0],
+        filters ? spec.late() : new Filter[0],
         Math.max(1, conf.orcVectorizedReaderBatchSize()));
   }
 }

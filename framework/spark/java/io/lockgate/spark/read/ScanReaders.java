@@ -35,13 +35,19 @@ final class ScanReaders implements PartitionReaderFactory {
   private final ScanSpec spec;
   private final Broadcast<SerializableConfiguration> hadoop;
   private final Filter[] filters;
+  private final Filter[] late;
   private final int batchRows;
 
   ScanReaders(
-      ScanSpec spec, Broadcast<SerializableConfiguration> hadoop, Filter[] filters, int batchRows) {
+      ScanSpec spec,
+      Broadcast<SerializableConfiguration> hadoop,
+      Filter[] filters,
+      Filter[] late,
+      int batchRows) {
     this.spec = spec;
     this.hadoop = hadoop;
     this.filters = filters.clone();
+    this.late = late.clone();
     this.batchRows = batchRows;
   }
 
@@ -70,7 +76,7 @@ final class ScanReaders implements PartitionReaderFactory {
 
   /** One file of a split, or a range of it, with the scan's columns. */
   private DataFileReader raw(SplitSpec split) throws IOException {
-    SearchArguments search = new SearchArguments(filters, spec.readSchema());
+    SearchArguments search = new SearchArguments(filters, late, spec.readSchema());
     OrcFileReader.Settings settings =
         new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
     return open(split.files().get(0), split, settings, List.of());

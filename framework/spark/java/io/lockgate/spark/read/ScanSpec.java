@@ -30,6 +30,7 @@ public final class ScanSpec implements Serializable {
   private final String keyScope;
   private final Integrity integrity;
   private final Filter[] filters;
+  private final Filter[] late;
   private final List<String> partitionColumns = new ArrayList<>();
 
   private ScanSpec(
@@ -37,7 +38,8 @@ public final class ScanSpec implements Serializable {
       StructType tableSchema,
       StructType readSchema,
       JsonNode plan,
-      Filter[] filters) {
+      Filter[] filters,
+      Filter[] late) {
     this.table = table;
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
@@ -51,6 +53,7 @@ public final class ScanSpec implements Serializable {
     this.keyScope = plan.get("key_scope").textValue();
     this.integrity = Integrity.of(plan.get("integrity").asText());
     this.filters = filters.clone();
+    this.late = late.clone();
     JsonNode bucketing = plan.get("bucketing");
     if (!bucketing.isNull()) {
       bucketing.get("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
@@ -67,7 +70,18 @@ public final class ScanSpec implements Serializable {
       StructType readSchema,
       JsonNode plan,
       Filter[] filters) {
-    return new ScanSpec(table, tableSchema, readSchema, plan, filters);
+    return of(table, tableSchema, readSchema, plan, filters, new Filter[0]);
+  }
+
+  /** Builds it with filters that were only known at run time, too. */
+  public static ScanSpec of(
+      String table,
+      StructType tableSchema,
+      StructType readSchema,
+      JsonNode plan,
+      Filter[] filters,
+      Filter[] late) {
+    return new ScanSpec(table, tableSchema, readSchema, plan, filters, late);
   }
 
   private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
@@ -195,6 +209,11 @@ public final class ScanSpec implements Serializable {
 
   Filter[] filters() {
     return filters;
+  }
+
+  /** The filters that were only known at run time. */
+  Filter[] late() {
+    return late;
   }
 
   /** The field id of a column of the table as it is read, or null where the plan does not tell. */

@@ -2,9 +2,13 @@ package io.lockgate.spark.read;
 
 import io.lockgate.spark.files.Columns;
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.sql.Date;
 import java.time.LocalDate;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
@@ -52,10 +56,17 @@ public final class SearchArguments {
   static final SearchArguments NONE = new SearchArguments(new Filter[0], new StructType());
 
   private final Filter[] filters;
+  private final Filter[] late;
   private final StructType schema;
 
   public SearchArguments(Filter[] filters, StructType schema) {
+    this(filters, new Filter[0], schema);
+  }
+
+  /** With filters that were only known at run time, by which rows are left out. */
+  SearchArguments(Filter[] filters, Filter[] late, StructType schema) {
     this.filters = filters;
+    this.late = late;
     this.schema = schema;
   }
 
@@ -71,6 +82,58 @@ public final class SearchArguments {
       any |= conjuncts(filter, builder, columns);
     }
     return any ? builder.end().build() : null;
+  }
+
+  /** The rows that all filters for single values leave; null where none can be used. */
+  SoughtRows soughtRows(Columns columns) {
+    List<SoughtRows.Sought> found = new ArrayList<>();
+    for (Filter filter : filters) {
+      sought(filter, columns, found);
+    }
+    for (Filter filter : late) {
+      sought(filter, columns, found);
+    }
+    return found.isEmpty() ? null : new SoughtRows(found);
+  }
+
+  private void sought(Filter filter, Columns columns, List<SoughtRows.Sought> found) {
+    if (filter instanceof And and) {
+      sought(and.left(), columns, found);
+      sought(and.right(), columns, found);
+      return;
+    }
+    Object[] values = singleValues(filter);
+    DataType type = values.length == 0 ? null : type(filter, columns);
+    PredicateLeaf.Type leaf = type == null ? null : leafType(type);
+    if (leaf == PredicateLeaf.Type.LONG) {
+      long[] numbers =
+          Arrays.stream(values).mapToLong(each -> ((Number) each).longValue()).toArray();
+      found.add(SoughtRows.Sought.numbers(quoted(filter, columns), numbers));
+    } else if (leaf == PredicateLeaf.Type.STRING && Arrays.stream(values).allMatch(this::isExact)) {
+      byte[][] texts =
+          Arrays.stream(values)
+              .map(each -> ((String) each).getBytes(StandardCharsets.UTF_8))
+              .toArray(byte[][]::new);
+      found.add(SoughtRows.Sought.texts(quoted(filter, columns), texts));
+    }
+  }
+
+  /** Bytes that are not UTF-8 have become a character that stands for any of them. */
+  private boolean isExact(Object text) {
+    return ((String) text).indexOf('\uFFFD') < 0;
+  }
+
+  /** The values one of which a filter asks for; none if it asks for something else, or for null. */
+  private static Object[] singleValues(Filter filter) {
+    if (filter instanceof In in) {
+      // Nothing is equal to null.
+      return Arrays.stream(in.values()).filter(Objects::nonNull).toArray();
+    }
+    Object value =
+        filter instanceof EqualTo equal
+            ? equal.value()
+            : filter instanceof EqualNullSafe equal ? equal.value() : null;
+    return value == null ? new Object[0] : new Object[] {value};
   }
 
   private boolean conjuncts(Filter filter, SearchArgument.Builder builder, Columns columns) {
@@ -159,6 +222,11 @@ public final class SearchArguments {
     return quoted ? name.substring(1, name.length() - 1).replace("``", "`") : name;
   }
 
+  /** The name that a filter's column has in the file, as ORC parses names. */
+  private static String quoted(Filter filter, Columns columns) {
+    return "`" + columns.fileName(column(filter)).replace("`", "``") + "`";
+  }
+
   private void add(Filter filter, SearchArgument.Builder builder, Columns columns) {
     if (filter instanceof And and) {
       builder.startAnd();
@@ -180,7 +248,7 @@ public final class SearchArguments {
   }
 
   private void addLeaf(Filter filter, SearchArgument.Builder builder, Columns columns) {
-    String name = "`" + columns.fileName(column(filter)).replace("`", "``") + "`";
+    String name = quoted(filter, columns);
     DataType type = schema.apply(column(filter)).dataType();
     PredicateLeaf.Type leaf = leafType(type) == null ? PredicateLeaf.Type.STRING : leafType(type);
     if (filter instanceof IsNull) {

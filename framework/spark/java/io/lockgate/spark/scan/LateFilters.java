@@ -32,6 +32,13 @@ record LateFilters(List<Predicate> predicates, Set<String> files) {
     return new LateFilters(others, ofPaths.isEmpty() ? null : paths(ofPaths));
   }
 
+  /** The predicates that are lists of no more values than that, which tasks compare rows with. */
+  Predicate[] lists(int values) {
+    return predicates.stream()
+        .filter(each -> each.name().equals("IN") && each.children().length <= values + 1)
+        .toArray(Predicate[]::new);
+  }
+
   private static boolean isOfPaths(Predicate predicate) {
     return predicate.name().equals("IN")
         && predicate.children()[0] instanceof NamedReference column

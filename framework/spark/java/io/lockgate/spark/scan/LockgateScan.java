@@ -42,6 +42,8 @@ public final class LockgateScan
         Reported {
   private static final String SNAPSHOT_SOURCE = "scan.snapshot-source";
   private static final String SPLIT_OPTIONS = "source.split.";
+  // Longer lists are sent to no task.
+  private static final int MOST_SOUGHT = 5_000;
 
   private final LoadedTable table;
   private final String scanId;
@@ -195,7 +197,14 @@ public final class LockgateScan
     // Rows that are not wanted are skipped where they can be, but not if the file is to be written
     // again.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
-    return ScanSpec.of(table.name(), table.structType(), columns, first, TaskFilters.of(skipping));
+    Predicate[] atRunTime = wholeFiles ? new Predicate[0] : late.lists(MOST_SOUGHT);
+    return ScanSpec.of(
+        table.name(),
+        table.structType(),
+        columns,
+        first,
+        TaskFilters.of(skipping),
+        TaskFilters.of(atRunTime));
   }
 
   /**
