@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, joined_bounds
 from lockgate.framework.store.manifests.manifest import (
+    DataFileMeta,
     FileKind,
     ManifestEntry,
     VectorLocation,
     live_entries,
     merge_entries,
 )
+from lockgate.framework.store.metadata.trust import check_file_names
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField
 from lockgate.pushdown import Count
@@ -51,6 +53,7 @@ class FileTable:
     rows: Numbers
     bytes: Numbers
     deletes: bool
+    has_vectors = False
 
     def __init__(self, entries: Sequence[ManifestEntry], parts: Sequence[FileTable] = ()) -> None:
         self.entries = tuple(entries)
@@ -101,6 +104,7 @@ class FileTable:
             entries[number] = replace(entries[number], vector=vector)
             rows[number] -= vector.cardinality
         made.entries, made.rows = tuple(entries), rows
+        made.has_vectors = self.has_vectors or bool(vectors)
         made.__dict__["live"] = self.live & ~hidden
         made.__dict__.pop("_count_of_live", None)
         return made
@@ -136,6 +140,58 @@ class FileTable:
         deleted = {entry.file.file_name for entry in self.entries if entry.kind is FileKind.DELETE}
         touched = merge_entries(entry for entry in self.entries if entry.file.file_name in deleted)
         return [entry for entry in touched if entry.kind is FileKind.DELETE]
+
+    # Of a million files each of these takes a while to collect, and the parts keep them.
+
+    @cached_property
+    def metas(self) -> tuple[DataFileMeta, ...]:
+        """The files themselves."""
+        if self._parts:
+            return tuple(chain.from_iterable(part.metas for part in self._parts))
+        return tuple([entry.file for entry in self.entries])
+
+    def metas_of(self, numbers: Numbers) -> tuple[DataFileMeta, ...]:
+        """Return some of the files, of ascending numbers."""
+        if len(numbers) < len(self) // 16:
+            return tuple([self.entries[number].file for number in numbers.tolist()])
+        if int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1:
+            return self.metas[int(numbers[0]) : int(numbers[-1]) + 1]
+        metas = self.metas
+        return tuple([metas[number] for number in numbers.tolist()])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the files; raises UnsafePathError if one is none."""
+        if self._parts:
+            return tuple(chain.from_iterable(part.names for part in self._parts))
+        names = tuple([file.file_name for file in self.metas])
+        check_file_names(names, "a data file")
+        return names
+
+    @cached_property
+    def schema_ids(self) -> Numbers:
+        """The ids of the schemas by which the files were written."""
+        if self._parts:
+            return np.concatenate([part.schema_ids for part in self._parts])
+        return np.fromiter((file.schema_id for file in self.metas), np.int64, len(self))
+
+    @cached_property
+    def has_external(self) -> bool:
+        """Say whether some files lie where they say themselves."""
+        if self._parts:
+            return any(part.has_external for part in self._parts)
+        return any(file.external_path for file in self.metas)
+
+    def by_bucket(self, mask: Mask) -> list[Numbers]:
+        """Return the numbers of the chosen files, bucket by bucket; buckets and files in order."""
+        chosen = np.flatnonzero(mask)
+        codes = _codes(self.partition[chosen], self.bucket[chosen])
+        if not len(chosen) or codes.min() == codes.max():
+            return [chosen] if len(chosen) else []
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        ranks = np.argsort(np.argsort(first))[inverse.reshape(-1)]
+        order = np.argsort(ranks, kind="stable")
+        return np.split(chosen[order], np.flatnonzero(np.diff(ranks[order])) + 1)
 
     def select(self, mask: Mask) -> list[ManifestEntry]:
         """Return the chosen entries in order."""

@@ -31,6 +31,7 @@ from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day, time_of
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.manifests.file_table import FileTable, Numbers
     from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
 
 
@@ -108,6 +109,18 @@ class TablePaths:
         schemas = [file.schema_id for file in files]
         folders = {each: self._of_schema(each).bucket_path(partition, bucket) for each in set(schemas)}
         return tuple([f"{folders[each]}/{name}" for each, name in zip(schemas, names, strict=True)])
+
+    def of_files(self, files: FileTable, numbers: Numbers) -> list[str]:
+        """Return the paths of files of one bucket, by their numbers in a table of files."""
+        at = int(numbers[0])
+        partition, bucket = files.partitions[int(files.partition[at])], int(files.bucket[at])
+        schemas = files.schema_ids[numbers]
+        is_few = len(numbers) < len(files) // 16
+        if is_few or files.has_external or (schemas != schemas[0]).any():
+            return [*self.data_files(partition, bucket, files.metas_of(numbers))]
+        folder = f"{self._of_schema(int(schemas[0])).bucket_path(partition, bucket)}/"
+        names = files.names
+        return [folder + names[number] for number in numbers.tolist()]
 
     def check_entry(self, entry: ManifestEntry) -> None:
         """Raise UnsafePathError or CorruptFileError unless an entry says properly where its files are."""

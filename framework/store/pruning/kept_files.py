@@ -94,6 +94,11 @@ class KeptFiles:
         buckets = by_bucket(self.files.select(self.mask))
         return [sections_of(self.question.schema, bucket) for bucket in buckets]
 
+    @property
+    def stand_alone(self) -> bool:
+        """Say whether each file can be read by itself: no step has put some together."""
+        return self._buckets is None and not self.question.schema.has_primary_key
+
     def count(self) -> Count:
         """Count the files."""
         return self.files.count(self.mask)

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation, rows_left
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.manifests.file_table import FileTable, Numbers
     from lockgate.framework.store.schema.schema import TableSchema
 
 TARGET_SPLIT_SIZE = 128 * 2**20
@@ -192,6 +195,40 @@ def pack_sections(
                 )
             )
             first = last
+    return splits
+
+
+def pack_files(
+    files: FileTable,
+    numbers: Numbers,
+    partition: Mapping[str, Any],
+    paths: Sequence[str],
+    target_size: int = TARGET_SPLIT_SIZE,
+    open_cost: int = OPEN_FILE_COST,
+) -> list[Split]:
+    """Pack the files of one bucket, each of which can be read by itself, as `pack_sections` does.
+
+    `numbers` are those of the files, `paths` theirs. By columns: tables may have a million files.
+    """
+    metas, entries = files.metas_of(numbers), files.entries
+    vectors = tuple([entries[number].vector for number in numbers.tolist()]) if files.has_vectors else ()
+    bucket = int(files.bucket[numbers[0]])
+    bytes_up_to = np.cumsum(np.maximum(files.bytes[numbers], open_cost)).tolist()
+    splits = []
+    first = before = 0
+    while first < len(metas):
+        last = bisect_right(bytes_up_to, before + target_size, first + 1)
+        splits.append(
+            Split(
+                partition=partition,
+                bucket=bucket,
+                files=metas[first:last],
+                paths=tuple(paths[first:last]),
+                merge=False,
+                vectors=vectors[first:last],
+            )
+        )
+        first, before = last, bytes_up_to[last - 1]
     return splits
 
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lockgate.errors import UnsupportedError
 from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.options import table_options
@@ -30,6 +32,7 @@ from lockgate.framework.store.pruning.selected_files import selected_files
 from lockgate.framework.store.pruning.split import (
     Section,
     Split,
+    pack_files,
     pack_sections,
 )
 from lockgate.framework.store.scan.fallback import with_partitions_of_branch
@@ -178,14 +181,18 @@ def plan_scan(
         check_files(files)
         kept = funnel.run(KeptFiles(question, files, files.live), pruners)
         packed = _Splits(table, schema, merge_apart=merge_apart)
-        splits = [split for bucket in kept.buckets for split in packed.of(bucket)]
+        splits = (
+            packed.of_files(kept)
+            if kept.stand_alone
+            else [split for bucket in kept.buckets for split in packed.of(bucket)]
+        )
+        count, used = kept.count(), {schema.id, *np.unique(files.schema_ids[kept.mask]).tolist()}
         del kept  # a million sections, which the collector need not look at
     steps = funnel.steps if first is None else (first, *funnel.steps)
     report = replace(
         _report(table, resolved, order, steps, push_down, _note(pruners)),
         seconds=time.monotonic() - started,
     )
-    used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     planned = ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
         schema=schema,
@@ -209,8 +216,8 @@ def plan_scan(
             table=table.location,
             snapshot_id=planned.snapshot_id,
             columns=planned.columns,
-            files=sum(len(split.files) for split in splits),
-            size=planned.total_bytes,
+            files=count.files,
+            size=count.bytes,
             searched=tuple(sorted({(path[0], op.name) for path, op in operators_of(resolved.predicate)})),
             again=request.again,
         )
@@ -274,6 +281,19 @@ class _Splits:
             options.get_option(table_options.SOURCE_SPLIT_OPEN_FILE_COST),
             merge_apart=self._merge_apart,
         )
+
+    def of_files(self, kept: KeptFiles) -> list[Split]:
+        """Return the splits of files that can be read one by one."""
+        files, options = kept.files, self._schema.table_options
+        target = options.get_option(table_options.SOURCE_SPLIT_TARGET_SIZE)
+        open_cost = options.get_option(table_options.SOURCE_SPLIT_OPEN_FILE_COST)
+        splits: list[Split] = []
+        for numbers in files.by_bucket(kept.mask):
+            partition = files.partitions[int(files.partition[numbers[0]])]
+            values = dict(zip(self._schema.partition_keys, partition, strict=True))
+            paths = self._table.paths.of_files(files, numbers)
+            splits += pack_files(files, numbers, values, paths, target, open_cost)
+        return splits
 
     def _paths_of(self, entries: Sequence[ManifestEntry]) -> tuple[str, ...]:
         first = entries[0]
