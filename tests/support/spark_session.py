@@ -25,35 +25,43 @@ if TYPE_CHECKING:
 # Spark's workers must run the driver's Python, no matter who started pytest.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
-# Files in tests/integration that ask about few rows: making code for a query takes longer than the query.
-# Generated code reads rows of every type in the others, and in all with --generated.
-FEW_ROWS = {
-    "test_bucket_keys",
-    "test_dropped_tables",
-    "test_executor_orc",
-    "test_extensions",
-    "test_file_rewrites",
-    "test_leaks",
-    "test_lookup_choices",
-    "test_lookup_join",
-    "test_lookup_sql",
-    "test_lookup_strategy",
-    "test_odd_tables",
-    "test_orc_masks",
-    "test_partition_types",
-    "test_point_reads",
-    "test_pushed_aggregates",
-    "test_read_orc",
-    "test_row_changes",
-    "test_scan_metrics",
-    "test_scan_splits",
-    "test_sql_encryption",
-    "test_stream",
-    "test_system_tables",
-    "test_write",
-    "test_write_failures",
-    "test_write_files",
-    "test_write_forms",
+# Files in tests/integration whose queries Spark makes code for, as it does for users: they are about values
+# of every type, about plans, or about many rows. For few rows, making code takes longer than the query.
+GENERATED = {
+    "test_filter_matrix",
+    "test_governed_masks",
+    "test_governed_plans",
+    "test_governed_property",
+    "test_kept_results",
+    "test_large_joins",
+    "test_lookup_jvm",
+    "test_lookup_sql_random",
+    "test_lookup_streams",
+    "test_lookup_values",
+    "test_masks_spark",
+    "test_merge_columns",
+    "test_merge_engines",
+    "test_merge_read",
+    "test_metadata_columns",
+    "test_nested_reads",
+    "test_orc_spark",
+    "test_other_statements",
+    "test_plain_formats",
+    "test_point_read_values",
+    "test_scan",
+    "test_sought_rows",
+    "test_sql_comparisons",
+    "test_timestamps",
+    "test_tpch",
+    "test_twins",
+    "test_vectors_spark",
+    "test_written_formats",
+    "test_zeros",
+}
+# By the confs of code: what makes some, and what does not.
+CODE = {
+    "spark.sql.codegen.wholeStage": ("true", "false"),
+    "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN"),
 }
 
 
@@ -129,36 +137,35 @@ def public(lake: Lake) -> Lake:
     return lockgate.connect(lake.catalog.warehouse, spark=lake.spark, catalog="public")
 
 
-@pytest.fixture
-def interpreted(spark: SparkSession, pytestconfig: pytest.Config) -> Iterator[None]:
-    """Spark makes no code for queries: for few rows that takes longer than the query.
+def _make_code(spark: SparkSession, *, wanted: bool) -> None:
+    """Let all sessions of this Spark make code for queries, or none: new ones take the context's confs."""
+    context: Any = spark.sparkContext._jsc.sc()
+    for key, (made, not_made) in CODE.items():
+        value = made if wanted else not_made
+        if context.conf().get(key, made) != value:
+            context.conf().set(key, value)
+            spark.conf.set(key, value)
 
-    For tests of what is planned, or of what Python does; rows are also read by generated code elsewhere.
-    """
-    if pytestconfig.getoption("generated"):
-        yield
-        return
-    confs = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {key: str(spark.conf.get(key)) for key in confs}
-    for key, value in confs.items():
-        spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value)
+
+@pytest.fixture
+def interpreted(spark: SparkSession, pytestconfig: pytest.Config) -> None:
+    """For tests of what is planned, or of what Python does, in files of `GENERATED`: Spark makes no code."""
+    _make_code(spark, wanted=bool(pytestconfig.getoption("generated")))
+
+
+@pytest.fixture
+def generated(spark: SparkSession) -> None:
+    """For tests of values in other files: Spark makes code for queries, as it does for users."""
+    _make_code(spark, wanted=True)
 
 
 @pytest.fixture(autouse=True)
-def no_code_for_few_rows(request: pytest.FixtureRequest) -> None:
-    """Interpret the queries of `FEW_ROWS`, except for tests with generated code or a Spark of their own."""
+def code_of_queries(request: pytest.FixtureRequest) -> None:
+    """Let Spark make code for the queries of `GENERATED` and of attacks, unless a fixture says otherwise."""
     names, path = set(request.fixturenames), request.path
-    shared = bool(names & {"spark", "lake"})
-    if path.parent.name == "integration" and path.stem in FEW_ROWS and shared and "generated" not in names:
-        request.getfixturevalue("interpreted")
-
-
-@pytest.fixture
-def generated() -> None:
-    """For tests of values in files of `FEW_ROWS`: Spark makes code for queries, as it does for users."""
+    if names & {"spark", "lake"} and not names & {"interpreted", "generated"}:
+        makes = path.parent.name != "integration" or path.stem in GENERATED
+        request.getfixturevalue("generated" if makes else "interpreted")
 
 
 @pytest.fixture
