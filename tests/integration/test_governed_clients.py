@@ -85,6 +85,7 @@ def test_the_catalog_describes_what_may_be_read(world: World, hidden: dict[str, 
     assert catalog.tableExists(table)
 
 
+@pytest.mark.usefixtures("generated")
 def test_the_catalog_lists_tables_of_which_nothing_may_be_read_by_name_alone(
     world: World, hidden: dict[str, str]
 ) -> None:

@@ -162,9 +162,13 @@ def generated(spark: SparkSession) -> None:
 @pytest.fixture(autouse=True)
 def code_of_queries(request: pytest.FixtureRequest) -> None:
     """Let Spark make code for the queries of `GENERATED` and of attacks, unless a fixture says otherwise."""
-    names, path = set(request.fixturenames), request.path
-    if names & {"spark", "lake"} and not names & {"interpreted", "generated"}:
-        makes = path.parent.name != "integration" or path.stem in GENERATED
+    names, folder, file = set(request.fixturenames), request.path.parent.name, request.path.stem
+    if (
+        folder in ("integration", "attack")
+        and names & {"spark", "lake"}
+        and not names & {"interpreted", "generated"}
+    ):
+        makes = folder == "attack" or file in GENERATED
         request.getfixturevalue("generated" if makes else "interpreted")
 
 

@@ -30,7 +30,7 @@ public final class ScanSpec implements Serializable {
   private final String keyScope;
   private final Integrity integrity;
   private final Filter[] filters;
-  private final Filter[] late;
+  private Filter[] late = {};
   private final List<String> partitionColumns = new ArrayList<>();
 
   private ScanSpec(
@@ -38,8 +38,7 @@ public final class ScanSpec implements Serializable {
       StructType tableSchema,
       StructType readSchema,
       JsonNode plan,
-      Filter[] filters,
-      Filter[] late) {
+      Filter[] filters) {
     this.table = table;
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
@@ -53,7 +52,6 @@ public final class ScanSpec implements Serializable {
     this.keyScope = plan.get("key_scope").textValue();
     this.integrity = Integrity.of(plan.get("integrity").asText());
     this.filters = filters.clone();
-    this.late = late.clone();
     JsonNode bucketing = plan.get("bucketing");
     if (!bucketing.isNull()) {
       bucketing.get("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
@@ -70,18 +68,13 @@ public final class ScanSpec implements Serializable {
       StructType readSchema,
       JsonNode plan,
       Filter[] filters) {
-    return of(table, tableSchema, readSchema, plan, filters, new Filter[0]);
+    return new ScanSpec(table, tableSchema, readSchema, plan, filters);
   }
 
-  /** Builds it with filters that were only known at run time, too. */
-  public static ScanSpec of(
-      String table,
-      StructType tableSchema,
-      StructType readSchema,
-      JsonNode plan,
-      Filter[] filters,
-      Filter[] late) {
-    return new ScanSpec(table, tableSchema, readSchema, plan, filters, late);
+  /** Adds filters that were only known at run time, by which rows are left out. */
+  public ScanSpec with(Filter[] atRunTime) {
+    late = atRunTime.clone();
+    return this;
   }
 
   private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {

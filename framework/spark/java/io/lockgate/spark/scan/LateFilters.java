@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
  * that have rows to change; {@code files} is null where all files are read.
  */
 record LateFilters(List<Predicate> predicates, Set<String> files) {
+  private static final int MOST_SOUGHT = 5_000;
   static final LateFilters NONE = new LateFilters(List.of(), null);
 
   /** Filters on paths are told from others where whole files are written again. */
@@ -32,10 +33,10 @@ record LateFilters(List<Predicate> predicates, Set<String> files) {
     return new LateFilters(others, ofPaths.isEmpty() ? null : paths(ofPaths));
   }
 
-  /** The predicates that are lists of no more values than that, which tasks compare rows with. */
-  Predicate[] lists(int values) {
+  /** The predicates that are lists, which tasks compare rows with; longer ones are sent to none. */
+  Predicate[] lists() {
     return predicates.stream()
-        .filter(each -> each.name().equals("IN") && each.children().length <= values + 1)
+        .filter(each -> each.name().equals("IN") && each.children().length <= MOST_SOUGHT)
         .toArray(Predicate[]::new);
   }
 

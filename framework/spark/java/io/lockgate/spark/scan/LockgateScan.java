@@ -42,8 +42,6 @@ public final class LockgateScan
         Reported {
   private static final String SNAPSHOT_SOURCE = "scan.snapshot-source";
   private static final String SPLIT_OPTIONS = "source.split.";
-  // Longer lists are sent to no task.
-  private static final int MOST_SOUGHT = 5_000;
 
   private final LoadedTable table;
   private final String scanId;
@@ -194,17 +192,10 @@ public final class LockgateScan
    */
   private synchronized ScanSpec spec() {
     plan();
-    // Rows that are not wanted are skipped where they can be, but not if the file is to be written
-    // again.
+    // Of files that are written again all rows are read, wanted or not.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
-    Predicate[] atRunTime = wholeFiles ? new Predicate[0] : late.lists(MOST_SOUGHT);
-    return ScanSpec.of(
-        table.name(),
-        table.structType(),
-        columns,
-        first,
-        TaskFilters.of(skipping),
-        TaskFilters.of(atRunTime));
+    return ScanSpec.of(table.name(), table.structType(), columns, first, TaskFilters.of(skipping))
+        .with(TaskFilters.of(wholeFiles ? skipping : late.lists()));
   }
 
   /**
