@@ -181,11 +181,7 @@ def _plan(
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
-    if (
-        selected.between is not None
-        and selected.between.states == "diff"
-        and view_of(request["name"]) == "binlog"
-    ):
+    if view_of(request["name"]) == "binlog" and selected.between and selected.between.states == "diff":
         raise no_binlog_of_states(table)
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
