@@ -74,7 +74,7 @@ def test_a_message_that_lies(
 
 
 @pytest.mark.usefixtures("by_files")
-@pytest.mark.parametrize("harm", ["lost", "large", "of another file"])
+@pytest.mark.parametrize("harm", ["lost", "large", "endless", "of another file"])
 def test_a_file_of_keys_that_is_not_what_was_written(
     lake: Lake,
     spark: SparkSession,
@@ -93,6 +93,9 @@ def test_a_file_of_keys_that_is_not_what_was_written(
         first, second = sorted(folder.glob("keys-*"))
         if harm == "lost":
             first.unlink()
+        elif harm == "endless":
+            first.unlink()
+            first.symlink_to("/dev/zero")
         elif harm == "large":
             first.write_bytes(first.read_bytes() + bytes(2**20))
         else:

@@ -79,14 +79,22 @@ def _keys(table: Table, write_id: str, sent: FileMessage) -> bytes | None:
             return base64.b64decode(inline, validate=True)
         if not name.startswith(f"{_DATA}{write_id}-"):
             raise InputError("it is no file of this write")
-        path = table.paths.index_file(f"{_KEYS}{name.removeprefix(_DATA)}")
-        size = table.file_system.size(path)
-        if size > _MOST_BYTES:
-            raise InputError(f"they have {size} bytes")
-        return table.file_system.read_bytes(path)
+        return _read(table, table.paths.index_file(f"{_KEYS}{name.removeprefix(_DATA)}"))
     except (LockgateError, OSError, ValueError) as error:
         warn_unused(name, error)
         return None
+
+
+def _read(table: Table, path: str) -> bytes:
+    """Read a file of keys; InputError if it is larger than such files are, or than it says."""
+    size = table.file_system.size(path)
+    if size > _MOST_BYTES:
+        raise InputError(f"they have {size} bytes")
+    with table.file_system.open_input(path) as file:
+        data = file.read(size + 1)
+    if len(data) != size:
+        raise InputError(f"they have other than {size} bytes")
+    return bytes(data)
 
 
 def remove_keys(table: Table, write_id: str) -> None:
