@@ -102,6 +102,23 @@ def way(
     return {**options, **WAYS[request.param]}
 
 
+def test_each_of_many_keys_is_found_and_no_other(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    """Of which a layer's index in memory holds few; changes make a second layer, with keys that are gone."""
+    name = table("many")
+    spark.sql(f"CREATE TABLE {name} (k STRING, n BIGINT) TBLPROPERTIES ('primary-key'='k', 'bucket'='2')")
+    spark.sql(f"INSERT INTO {name} SELECT concat('key', id), id FROM range(0, 20000, 2)")
+    stream = spark.range(21_000).selectExpr("concat('key', id) AS k", "id")
+    joined = lookup_join(stream, name, on="k", select=["n"], options=options)
+    assert asks_in_jvm(joined)
+    for change in (None, f"DELETE FROM {name} WHERE n % 6 = 0", f"UPDATE {name} SET n = -n WHERE n % 5 = 0"):
+        if change:
+            spark.sql(change)
+            lookup.wait_for(name)
+        same(joined, stream.join(spark.table(name), "k", "left").select(*joined.columns))
+
+
 def test_every_value_of_one_row_a_key_while_it_changes(
     spark: SparkSession, table: MakeName, way: dict[str, str]
 ) -> None:

@@ -4,6 +4,7 @@ import io.lockgate.spark.bridge.Failure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 
 /**
  * One layer of a cache in mapped files: keys sorted by hash, each with its value. {@code
@@ -12,8 +13,11 @@ import java.nio.file.Path;
 final class Layer implements AutoCloseable {
   private static final long MISSING = -1;
 
-  /** From about a page of memory away to the same cache line. */
-  private static final int GUESSES = 2;
+  /** One in so many hashes is held in memory: those between two of them are a page. */
+  private static final int STRIDE = 512;
+
+  /** How far the number of a hash that is held may be from where it is guessed. */
+  private static final int NEAR = 8;
 
   private final Path folder;
   private final Words hashes;
@@ -30,6 +34,8 @@ final class Layer implements AutoCloseable {
    */
   private final double density;
 
+  private final long[] held;
+
   Layer(Path folder, String name) throws IOException {
     this.folder = folder;
     hashes = new Words(folder.resolve(name + ".hashes"));
@@ -42,6 +48,8 @@ final class Layer implements AutoCloseable {
     keyWords = count == 0 ? 0 : keys.count() / count;
     // Keys of other spaces sort behind, with the top bit set.
     density = firstAtLeast(Long.MIN_VALUE, 0, count) / (double) Long.MAX_VALUE;
+    held = new long[Math.toIntExact((count + STRIDE - 1) / STRIDE)];
+    Arrays.setAll(held, i -> hashes.get((long) i * STRIDE));
   }
 
   /** Finds a key; true if the layer has it, with an empty value if the key was deleted. */
@@ -93,36 +101,59 @@ final class Layer implements AutoCloseable {
   }
 
   /**
-   * The first position whose hash is not less: guessed, each time closer, then searched for with
-   * steps that double.
+   * The first position whose hash is not less: guessed between two hashes that are held, to about a
+   * cache line, then searched for with steps that double.
    */
   private long firstFrom(long hash) {
-    if (count == 0) {
+    int page = pageOf(hash);
+    if (page < 0) {
       return 0;
     }
-    long at = clamp((long) (hash * density));
-    for (int i = 0; i < GUESSES; i++) {
-      at = clamp(at + (long) ((hash - hashes.get(at)) * density));
-    }
+    long first = (long) page * STRIDE;
+    long end = Math.min(count, first + STRIDE);
+    long at = clamp(first + (long) ((hash - held[page]) * density), first, end - 1);
+    at = clamp(at + (long) ((hash - hashes.get(at)) * density), first, end - 1);
     long low = at;
     long high = at;
     long step = 1;
-    while (low > 0 && Long.compareUnsigned(hashes.get(low), hash) >= 0) {
+    while (low > first && Long.compareUnsigned(hashes.get(low), hash) >= 0) {
       high = low;
-      low = Math.max(0, low - step);
+      low = Math.max(first, low - step);
       step *= 2;
     }
     step = 1;
-    while (high < count && Long.compareUnsigned(hashes.get(high), hash) < 0) {
+    while (high < end && Long.compareUnsigned(hashes.get(high), hash) < 0) {
       low = high;
-      high = Math.min(count, high + step);
+      high = Math.min(end, high + step);
       step *= 2;
     }
     return firstAtLeast(hash, low, high);
   }
 
-  private long clamp(long at) {
-    return Math.max(0, Math.min(count - 1, at));
+  /** The page whose first hash is less, and the next page's is not; below 0 if none is less. */
+  private int pageOf(long hash) {
+    int guess = (int) (hash * density / STRIDE);
+    int low = Math.max(0, Math.min(held.length, guess) - NEAR);
+    int high = Math.min(held.length, Math.max(0, guess) + NEAR);
+    if (low > 0 && Long.compareUnsigned(held[low - 1], hash) >= 0) {
+      low = 0;
+    }
+    if (high < held.length && Long.compareUnsigned(held[high], hash) < 0) {
+      high = held.length;
+    }
+    while (low < high) {
+      int middle = low + high >>> 1;
+      if (Long.compareUnsigned(held[middle], hash) < 0) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low - 1;
+  }
+
+  private static long clamp(long at, long first, long last) {
+    return Math.max(first, Math.min(last, at));
   }
 
   private long firstAtLeast(long hash, long from, long to) {
