@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as f
+
+from lockgate.framework.store import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -271,3 +275,33 @@ def test_two_jobs_at_once(spark: SparkSession, table: Named) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(append, range(4)))
     assert rows(spark, f"SELECT job, count(*) FROM {name} GROUP BY job") == [(i, 100) for i in range(4)]
+
+
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_timestamps_of_milliseconds_are_rounded_down(
+    lake: Lake, database: str, file_format: str, keyed: bool
+) -> None:
+    """Spark's have microseconds, whatever the column has; Python and Spark read the same, and filters too."""
+    zoned = pa.timestamp("ms", tz="UTC")
+    columns = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ms")), ("zoned", zoned)])
+    keys = {"primary_keys": ["id"]} if keyed else {}
+    options = {"file.format": file_format, **({"bucket": "1"} if keyed else {})}
+    made = lake.catalog.create_table(f"{database}.t", Schema.from_arrow(columns, **keys, options=options))
+    lake.sql(
+        f"INSERT INTO lake.{database}.t VALUES (1, TIMESTAMP_NTZ'2024-01-01 00:00:00.123999', NULL), "
+        "(2, TIMESTAMP_NTZ'1960-01-01 00:00:00.000001', TIMESTAMP'1960-01-01 00:00:00.123456')"
+    )
+    zones = [None, at("1960-01-01 00:00:00.123")]
+    expected = [(1, at("2024-01-01 00:00:00.123"), zones[0]), (2, at("1960-01-01"), zones[1])]
+    found = lake.sql(f"SELECT id, at, CAST(zoned AS TIMESTAMP_NTZ) FROM lake.{database}.t ORDER BY id")
+    assert [tuple(row) for row in found.collect()] == expected
+    read = made.read().sort_by("id").to_pylist()
+    plain = [(row["id"], row["at"], row["zoned"] and row["zoned"].replace(tzinfo=None)) for row in read]
+    assert plain == expected
+    sought = f"SELECT id FROM lake.{database}.t WHERE at = TIMESTAMP_NTZ'2024-01-01 00:00:00.123'"
+    assert lake.sql(sought).collect() == [(1,)]
+
+
+def at(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)

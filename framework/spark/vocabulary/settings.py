@@ -55,7 +55,8 @@ _MEANING = (
             mapZipWithUsesJavaCollections mergeNestedTypeCoercion. optimizer. orc. parquet. planChangeLog.
             planChangeValidation preserveCharVarcharTypeInfo protobuf. python. readSideCharPadding
             runCollationTypeCastsBeforeAliasAssignment. sources. timeTravel timestampNanosTypes.
-            timestampType timeType. transposeMaxValues udt. useCommonExprIdForAlias variant. xml.
+            timestampType timeType. transposeMaxValues types.framework. udt. useCommonExprIdForAlias
+            variant. xml.
         """)
     ),
 )

@@ -14,6 +14,9 @@ from lockgate.errors import UnsupportedError
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 
+# Of timestamps, from coarse to fine, and what Arrow calls them.
+_UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+
 
 def stored_name(field: DataField, written: TableSchema) -> str | None:
     """Return what a current column was called when a file of schema `written` was; None if it was not
@@ -48,11 +51,21 @@ def convert(column: pa.ChunkedArray, written: DataType, current: DataType, name:
         array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         return pa.chunked_array([_restructure(array, written, current, name)])
     try:
-        return column.cast(target)
+        return _rounded(column, target).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(
             f"column {name!r} cannot be read as {current} where it was {written}: {error}"
         ) from None
+
+
+def _rounded(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Round timestamps down to the unit of a type: files may hold digits that the column does not have."""
+    if not pa.types.is_timestamp(target) or not pa.types.is_timestamp(column.type):
+        return column
+    units = [*_UNITS]
+    if units.index(column.type.unit) <= units.index(target.unit):
+        return column
+    return pc.floor_temporal(column, unit=_UNITS[target.unit])
 
 
 def _is_changed_inside(written: DataType, current: DataType) -> bool:

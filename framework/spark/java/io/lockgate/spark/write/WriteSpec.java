@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 
 /** The facts that all writers of one query share, from the reply of write.begin. */
 public final class WriteSpec implements Serializable {
@@ -20,7 +22,15 @@ public final class WriteSpec implements Serializable {
    * A column of the table; {@code precision} is that of a type that has one, which Spark's type may
    * not tell.
    */
-  record Field(String name, int id, DataType type, int precision) implements Serializable {}
+  record Field(String name, int id, DataType type, int precision) implements Serializable {
+    private static final int MILLISECONDS = 3;
+
+    /** Tells whether it is a timestamp that Paimon keeps as milliseconds. */
+    boolean isOfMilliseconds() {
+      boolean isTimestamp = type instanceof TimestampType || type instanceof TimestampNTZType;
+      return isTimestamp && precision <= MILLISECONDS;
+    }
+  }
 
   private final String writeId;
   private final String location;

@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Pmod;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -27,6 +29,7 @@ import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
@@ -102,12 +105,14 @@ public record Writers(
     private final ProjectingInternalRow ordered;
     private final UnsafeProjection merged;
     private final UnsafeProjection fitted;
+    private final UnsafeProjection rounded;
 
     /** Spark fills up and measures the texts of a batch, but not those of a {@code stream}. */
     Rows(TaskWriter out, Writers factory, boolean stream) {
       this.out = out;
       this.schema = factory.schema;
       this.fitted = stream && CharVarcharUtils.hasCharVarchar(schema) ? fitting(schema) : null;
+      this.rounded = rounding(factory.spec);
       this.merged = stream && factory.isMerged() ? merging(factory) : null;
       this.ordered =
           merged != null || factory.isInOrder()
@@ -131,6 +136,7 @@ public record Writers(
         checked = ordered;
       }
       checked = fitted == null ? checked : fitted.apply(checked);
+      checked = rounded == null ? checked : rounded.apply(checked);
       for (int i = 0; i < schema.length(); i++) {
         if (!schema.apply(i).nullable() && checked.isNullAt(i)) {
           throw Failure.ofRow(
@@ -168,6 +174,31 @@ public record Writers(
     return UnsafeProjection.create(
         CollectionConverters.asScala(columns).toSeq(),
         CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+  }
+
+  /**
+   * Rounds timestamps of columns of milliseconds down to these, of which Spark's type knows
+   * nothing; null where there are none.
+   */
+  private static UnsafeProjection rounding(WriteSpec spec) {
+    List<Expression> columns = new ArrayList<>();
+    boolean any = false;
+    for (WriteSpec.Field field : spec.fields()) {
+      int ordinal = columns.size();
+      Expression column = new BoundReference(ordinal, stored(field.type()), true);
+      if (field.isOfMilliseconds()) {
+        any = true;
+        Expression micros = new BoundReference(ordinal, LongType$.MODULE$, true);
+        Expression thousand = Literal.create(1_000L, LongType$.MODULE$);
+        column = new Subtract(micros, new Pmod(micros, thousand));
+      }
+      columns.add(column);
+    }
+    return any
+        ? UnsafeProjection.create(
+            CollectionConverters.asScala(columns).toSeq(),
+            CollectionConverters.asScala(List.<Attribute>of()).toSeq())
+        : null;
   }
 
   /** Gives rows the table's columns: absent ones are null, narrower values get the wider type. */
