@@ -16,7 +16,7 @@ final class Layer implements AutoCloseable {
   /** One in so many hashes is held in memory: those between two of them are a page. */
   private static final int STRIDE = 512;
 
-  /** How far the number of a hash that is held may be from where it is guessed. */
+  /** The most numbers, as a rule, between a hash that is held and where it is guessed. */
   private static final int NEAR = 8;
 
   private final Path folder;
