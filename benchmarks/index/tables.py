@@ -37,7 +37,9 @@ def make_events(folder: Path, rows: int, rows_a_file: int) -> Table:
     catalog = catalog_in(folder)
     if (folder / "b.db" / "events").exists():
         return catalog.load_table("b.events")
-    table = make_table(catalog, "events", {**INDEXED, "index.merge-at": str(rows // rows_a_file)})
+    # A block has as many rows before an order of them as afterwards.
+    options = {"index.merge-at": str(rows // rows_a_file), "index.block-rows": str(rows_a_file)}
+    table = make_table(catalog, "events", {**INDEXED, **options})
     for number, each in enumerate(Events().files(rows, rows_a_file)):
         table.append(each)
         note(f"{(number + 1) * rows_a_file:,} events")
