@@ -14,6 +14,10 @@ from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 
+# The digits of Spark's timestamps after the second.
+MICROSECONDS = 6
+
+
 class PlainTable:
     """A table: schema in Spark's JSON, files to read, and what write.begin shall answer."""
 
@@ -130,7 +134,7 @@ class PlainDispatcher:
             "write_id": "w",
             "location": f"file://{table.location}",
             "schema_id": 0,
-            "fields": table.fields,
+            "fields": [field | {"precision": MICROSECONDS} for field in table.fields],
             "partition_keys": [],
             "primary_key": [],
             "bucket": None,
