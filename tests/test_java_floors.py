@@ -14,7 +14,7 @@ FLOORS = (
     {"io", "parser"},
     {"bridge"},
     {"parts"},
-    {"avro", "batches", "keys", "parquet"},
+    {"avro", "batches", "keys", "orc", "parquet"},
     {"files", "owner"},
     {"index", "integrity", "masks", "merge"},
     {"lookup", "read"},

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.pushdown.index.hashes import hashes_of
+from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.value_kinds import Keys, Numbers, ValueKind
 
 FALSE_POSITIVES = 0.1
@@ -29,7 +30,7 @@ def write_bloom_filter(
 
     It is made for `items` values; None: for as many as there are, as readers take its size from its length.
     """
-    hashed = np.unique(hashes_of(kind, keys))
+    hashed = distinct(hashes_of(kind, keys))
     bits, hashes = _shape(max(1, len(hashed)) if items is None else items, fpp)
     filled = np.zeros(bits, np.uint8)
     filled[_places(hashed, bits, hashes).ravel()] = 1

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.postings import Words, sorted_pairs
 from lockgate.pushdown.index.segment import Files, PartContent, PartName, Segment, write_segment
 
@@ -37,8 +38,8 @@ def merge_segments(
 
 
 def _pays(part: PartContent, files: Files) -> bool:
-    distinct = len(np.unique(part.keys)) if part.chosen and files.places >= LEAST_PLACES else 0
-    return not distinct or len(part.keys) / distinct <= MOST_DENSITY * files.places
+    values = len(distinct(part.keys)) if part.chosen and files.places >= LEAST_PLACES else 0
+    return not values or len(part.keys) / values <= MOST_DENSITY * files.places
 
 
 class _Joined:

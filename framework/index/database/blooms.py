@@ -13,7 +13,7 @@ from lockgate.pushdown import Comparison, Op
 from lockgate.pushdown.index.evaluation import keys_equal_to
 from lockgate.pushdown.index.hashes import hashes_of
 from lockgate.pushdown.index.kinds import keys_of_list
-from lockgate.pushdown.index.postings import distinct
+from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.value_kinds import Keys, ValueKind
 
 BLOOM = "bloom"

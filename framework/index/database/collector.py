@@ -19,7 +19,8 @@ from lockgate.framework.plugins import IndexKind, TaskKeys, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json
-from lockgate.pushdown.index.postings import distinct, sorted_pairs
+from lockgate.pushdown.index.ordered import distinct
+from lockgate.pushdown.index.postings import sorted_pairs
 from lockgate.pushdown.index.segment import Files, PartContent, PartName, write_segment
 
 NAME = "segment"

@@ -21,7 +21,7 @@ from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index.container import damage_named
-from lockgate.pushdown.index.postings import distinct
+from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.segment import Part, PartName, Segment
 from lockgate.pushdown.index.value_kinds import ValueKind
 

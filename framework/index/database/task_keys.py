@@ -27,7 +27,8 @@ from lockgate.framework.plugins import IndexKind, TaskColumn
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.store.schema.table_indexes import IndexedField
 from lockgate.framework.types import Kind
-from lockgate.pushdown.index.postings import distinct, sorted_pairs
+from lockgate.pushdown.index.ordered import distinct
+from lockgate.pushdown.index.postings import sorted_pairs
 from lockgate.pushdown.index.segment import PartContent
 
 Keys = npt.NDArray[np.uint64]

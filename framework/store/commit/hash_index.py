@@ -25,6 +25,7 @@ from lockgate.framework.store.manifests.index_manifest import (
 )
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.snapshot import CommitKind
+from lockgate.pushdown.index.ordered import are_in, distinct
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import CommitRequest
@@ -44,12 +45,12 @@ class BucketsTakenError(CommitConflictError):
 
 def to_bytes(hashes: np.ndarray) -> bytes:
     """Return hashes, each once, as an index file holds them."""
-    return np.unique(hashes).astype(_STORED).tobytes()
+    return distinct(hashes).astype(_STORED).tobytes()
 
 
 def from_bytes(data: bytes) -> np.ndarray:
     """Return the hashes of an index file, ascending."""
-    return np.unique(np.frombuffer(data, _STORED).astype(np.int32))
+    return distinct(np.frombuffer(data, _STORED).astype(np.int32))
 
 
 def hash_entries(table: TableHandle, snapshot: Snapshot | None) -> dict[Partition, dict[int, IndexEntry]]:
@@ -170,7 +171,7 @@ def _overwritten(
 def _check_distinct(table: TableHandle, given: Buckets) -> None:
     """Raise BucketsTakenError if two writers of one commit put a key into two buckets."""
     hashes = np.concatenate(list(given.values()))
-    if len(np.unique(hashes)) < len(hashes):
+    if len(distinct(hashes)) < len(hashes):
         raise BucketsTakenError(
             f"two writes of one commit assigned a key of {table.identifier} to two buckets; write the rows "
             "again, in one write"
@@ -182,13 +183,13 @@ def _grown(table: TableHandle, there: Buckets, given: Buckets) -> Buckets:
     grown = {}
     for bucket, hashes in given.items():
         own = there.get(bucket, _NONE)
-        new = np.setdiff1d(hashes, own, assume_unique=True)
+        new = hashes[~are_in(hashes, own)]
         others = [found for number, found in there.items() if number != bucket]
-        if others and np.isin(new, np.concatenate(others)).any():
+        if any(are_in(new, found).any() for found in others):
             raise BucketsTakenError(
                 f"a concurrent commit assigned keys of bucket {bucket} of {table.identifier} to other "
                 "buckets; write the rows again"
             )
         if len(new):
-            grown[bucket] = np.union1d(own, new)
+            grown[bucket] = distinct(np.concatenate([own, new]))
     return grown

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
 from lockgate.errors import CorruptFileError, UnsupportedError
+from lockgate.pushdown.index.ordered import are_in, distinct
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -41,16 +42,16 @@ class DeletedRows:
     @classmethod
     def of(cls, positions: object) -> DeletedRows:
         """Return a vector of positions in any order."""
-        return cls(np.unique(np.asarray(positions, np.uint64)))
+        return cls(distinct(np.asarray(positions, np.uint64).ravel()))
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __or__(self, other: DeletedRows) -> DeletedRows:
-        return DeletedRows(np.union1d(self.positions, other.positions))
+        return DeletedRows(distinct(np.concatenate([self.positions, other.positions])))
 
     def __sub__(self, other: DeletedRows) -> DeletedRows:
-        return DeletedRows(np.setdiff1d(self.positions, other.positions, assume_unique=True))
+        return DeletedRows(self.positions[~are_in(self.positions, other.positions)])
 
     def others(self, rows: int) -> DeletedRows:
         """Return the rows of a file of `rows` rows that are not among these."""

@@ -17,6 +17,7 @@ from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.rows.bucket import hash_rows
+from lockgate.pushdown.index.ordered import distinct
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.hash_index import Buckets
@@ -55,9 +56,7 @@ class BucketAssigner:
             self._partitions[partition] = _PartitionBuckets(there, *limits_of(self._table))
         buckets = self._partitions[partition].assign(hashes)
         for bucket in np.unique(buckets):
-            self._written.setdefault((partition, int(bucket)), []).append(
-                np.unique(hashes[buckets == bucket])
-            )
+            self._written.setdefault((partition, int(bucket)), []).append(distinct(hashes[buckets == bucket]))
         return buckets
 
     def _check_indexed(self, partition: Partition) -> None:
@@ -140,14 +139,14 @@ class _PartitionBuckets:
 
     def assign(self, hashes: np.ndarray) -> np.ndarray:
         """Return the bucket of each hash; those that are not known become so."""
-        distinct, places = np.unique(hashes, return_inverse=True)
-        buckets = self._known(distinct)
+        keys, places = np.unique(hashes, return_inverse=True)
+        buckets = self._known(keys)
         unknown = np.flatnonzero(buckets < 0)
         while len(unknown):
             bucket, room = self._choice.next(self._counts)
             chosen, unknown = unknown[:room], unknown[room:]
             self._counts[bucket] = self._counts.get(bucket, 0) + len(chosen)
             buckets[chosen] = bucket
-            self._add(distinct[chosen], buckets[chosen])
+            self._add(keys[chosen], buckets[chosen])
         found: np.ndarray = buckets[places]
         return found

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lockgate.framework.store.merge.group_codes import group_codes
 from lockgate.framework.store.rows.bucket import hash_rows
 from lockgate.framework.types import DataType
+from lockgate.pushdown.index.ordered import distinct
 
 Numbers = npt.NDArray[np.int64]
 
@@ -58,7 +59,7 @@ class KeyIndex:
         if not self._runs or not keys.num_rows:
             return found
         keys = self._plain(keys)
-        wanted = np.unique(self._hashes(keys))
+        wanted = distinct(self._hashes(keys))
         parts, numbers = [], []
         for run in self._runs:
             at = run.with_hashes(wanted)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockgate.framework.store import CommitMessage, FileSource, ManifestEntry, Table
 from lockgate.framework.store.merge.merge import MergePlan, merge_plan, merge_tables
@@ -114,8 +115,19 @@ def _merged(
     none = after.schema.empty_table()
     new = [part for part, is_new in zip(parts, recorded, strict=True) if is_new]
     old = [part for part, is_new in zip(parts, recorded, strict=True) if not is_new]
-    before = merge_tables(plan, old).select(names) if old else none
-    return after, changed_rows(table.schema, plan, before, after, pa.concat_tables(new))
+    unrecorded = pa.concat_tables(new)
+    older = [_near(plan, part, unrecorded) for part in old]
+    before = merge_tables(plan, older).select(names) if old else none
+    return after, changed_rows(table.schema, plan, before, _near(plan, after, unrecorded), unrecorded)
+
+
+def _near(plan: MergePlan, rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return all rows that share their key with others, and few that do not: mostly, few keys change."""
+    kind = rows[plan.key[0]].type
+    if kind != others[plan.key[0]].type or not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        return rows  # zeros of both signs are one key
+    wanted = others[plan.key[0]].combine_chunks()
+    return rows.filter(pc.is_in(rows[plan.key[0]], value_set=wanted))
 
 
 def _path(table: Table, entry: ManifestEntry) -> str:

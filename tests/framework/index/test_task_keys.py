@@ -26,7 +26,7 @@ from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import parse_type, to_arrow, value_from_json
-from lockgate.pushdown.index.postings import distinct
+from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.segment import segment_of
 
 VECTORS = json.loads((Path(__file__).parents[2] / "fixtures" / "index_keys.json").read_text())

@@ -13,7 +13,6 @@ from lockgate.framework.spark.bridge.protocol import decode_question, encode_ans
 from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
-
 # The digits of Spark's timestamps after the second.
 MICROSECONDS = 6
 

@@ -17,6 +17,15 @@ interface DataFileReader extends BatchSource {
     int rows();
   }
 
+  /**
+   * Keeps {@code count} rows of {@link #batch()}, by their numbers in ascending order, and drops
+   * the others; false if it cannot, and then the batch stays as it is. Numbers of rows are wrong
+   * afterwards.
+   */
+  default boolean keep(int[] rows, int count) {
+    return false;
+  }
+
   /** A page of one's own, for {@link #fill}. */
   Page newPage();
 

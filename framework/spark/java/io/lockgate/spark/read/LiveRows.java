@@ -1,5 +1,6 @@
 package io.lockgate.spark.read;
 
+import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.batches.Selection;
 import io.lockgate.spark.files.DeletedRows;
 import java.io.IOException;
@@ -16,6 +17,7 @@ final class LiveRows implements DataFileReader {
   private final DeletedRows deleted;
   private final int batchRows;
   private Live live;
+  private boolean numbersRows;
   private ColumnarBatch whole;
   private ColumnarBatch some;
   private ColumnarBatch output;
@@ -48,6 +50,7 @@ final class LiveRows implements DataFileReader {
       return left;
     }
 
+    /** Finds the rows that are left, in {@code selection.rows()}; returns how many. */
     private int choose(int count) {
       int[] rows = selection.rows();
       long first = numbers.getLong(0);
@@ -71,9 +74,9 @@ final class LiveRows implements DataFileReader {
       if (live == null) {
         open(read);
       }
-      int left = live.select(read.numRows());
+      int left = read.numRows() == 0 ? 0 : live.choose(read.numRows());
       if (left > 0) {
-        output = left == read.numRows() ? whole : some;
+        output = left == read.numRows() || isKept(left) ? whole : some;
         output.setNumRows(left);
         return true;
       }
@@ -81,11 +84,22 @@ final class LiveRows implements DataFileReader {
     return false;
   }
 
+  /** Leaves the chosen rows alone in the file's batch, or else selects them from it. */
+  private boolean isKept(int left) {
+    if (!numbersRows && file.keep(live.selection.rows(), left)) {
+      return true;
+    }
+    live.selection.select(left);
+    return false;
+  }
+
   private void open(ColumnarBatch read) {
     ColumnVector[] columns = new ColumnVector[read.numCols()];
     Arrays.setAll(columns, read::column);
     live = new Live(columns);
-    whole = new ColumnarBatch(Arrays.copyOf(columns, columns.length - 1));
+    ColumnVector[] shown = Arrays.copyOf(columns, columns.length - 1);
+    numbersRows = Arrays.stream(shown).anyMatch(RowNumbers.class::isInstance);
+    whole = new ColumnarBatch(shown);
     some = new ColumnarBatch(live.columns());
   }
 

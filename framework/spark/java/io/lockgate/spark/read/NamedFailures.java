@@ -170,6 +170,11 @@ final class NamedFailures implements DataFileReader {
   }
 
   @Override
+  public boolean keep(int[] rows, int count) {
+    return file.keep(rows, count);
+  }
+
+  @Override
   public Page newPage() {
     return file.newPage();
   }

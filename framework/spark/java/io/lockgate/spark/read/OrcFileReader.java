@@ -11,6 +11,7 @@ import io.lockgate.spark.integrity.KeyCheck;
 import io.lockgate.spark.integrity.VerifyingFiles;
 import io.lockgate.spark.io.CachedFiles;
 import io.lockgate.spark.keys.LockgateKeys;
+import io.lockgate.spark.orc.KeptRows;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.LocalDateTime;
@@ -19,6 +20,7 @@ import java.time.ZoneOffset;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TimeZone;
 import java.util.function.LongUnaryOperator;
 import java.util.function.Supplier;
@@ -99,6 +101,17 @@ public final class OrcFileReader implements DataFileReader {
         selection.select(vectors.selectedInUse ? vectors.selected : null, rows());
       }
     }
+
+    /** Keeps some rows where they are the vectors' own, not picked or changed. */
+    boolean keep(int[] rows, int count) {
+      boolean isOwn = selection == null && Arrays.stream(casts).allMatch(Objects::isNull);
+      if (!isOwn || !KeptRows.keep(vectors.cols, rows, count)) {
+        return false;
+      }
+      vectors.size = count;
+      show();
+      return true;
+    }
   }
 
   /** A file, and how it is reached. */
@@ -118,7 +131,7 @@ public final class OrcFileReader implements DataFileReader {
   private final RecordReader rows;
   private final SoughtRows sought;
   private final Supplier<OrcPage> pages;
-  private Page page;
+  private OrcPage page;
   private ColumnarBatch output;
 
   private OrcFileReader(
@@ -282,12 +295,17 @@ public final class OrcFileReader implements DataFileReader {
   @Override
   public boolean nextBatch() throws IOException {
     if (page == null) {
-      page = newPage();
+      page = pages.get();
       output = new ColumnarBatch(page.columns());
     }
     boolean found = fill(page);
     output.setNumRows(page.rows());
     return found;
+  }
+
+  @Override
+  public boolean keep(int[] kept, int count) {
+    return page.keep(kept, count);
   }
 
   @Override
