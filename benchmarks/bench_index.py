@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from harness import describe_machine
-from index import curves, planning, pruning, queries, ranges, spark_writes, tables
+from index import curves, planning, pruning, queries, ranges, spark_order, spark_writes, tables
 
 PARTS = (
     "writes",
@@ -28,6 +28,7 @@ PARTS = (
     "whole-plans",
     "cold-plans",
     "curves",
+    "spark-order",
     "pruning",
 )
 OF_EVENTS = {"sizes", "ranges", "queries", "pruning"}
@@ -58,6 +59,8 @@ def _measure(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> N
         planning.measure_cold_plans(folder / "cold", 2 * arguments.files)
     if "curves" in wanted:
         curves.measure(repetitions)
+    if "spark-order" in wanted:
+        spark_order.measure(folder / "spark-order", arguments.rows)
     if wanted & OF_EVENTS:
         table = tables.make_events(folder / "lake", arguments.rows, rows_a_file)
         rare = tables.rare_hashes(tables.first_events(rows_a_file))

@@ -32,6 +32,7 @@ from lockgate.framework.spark.operations import scans as scan_operations
 from lockgate.framework.spark.operations import system_tables as system_operations
 from lockgate.framework.spark.operations import writes as write_operations
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
 from lockgate.framework.spark.operations.streams import batches as stream_operations
 from lockgate.framework.spark.operations.streams import ranges as change_operations
 from lockgate.framework.store.streams.consumers import StreamConsumers
@@ -84,6 +85,7 @@ class Dispatcher:
         self.streams = StreamConsumers()
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
+        self.rewrites = FileRewrites()
         # Ids of tables that `toTable` has made for streams, whose plans are known with the first batch only.
         self.made_for_streams: deque[str] = deque(maxlen=_MADE_FOR_STREAMS)
         self.sessions = Sessions()

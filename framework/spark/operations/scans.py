@@ -26,6 +26,7 @@ from lockgate.framework.spark.operations.messages.scans import (
     SelectiveRequest,
     SplitSizes,
 )
+from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, as_rewrite_reads
 from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins, reads_named_snapshot
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
@@ -74,7 +75,7 @@ def filters(context: Context, request: FiltersRequest) -> FiltersAnswer:
 def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     """Choose the files of a scan."""
     with answering_statement(request["statement"]):
-        return _planned(context, request)
+        return _planned(context, as_rewrite_reads(context, request))
 
 
 def _planned(context: Context, request: PlanRequest) -> PlanAnswer:
@@ -144,9 +145,8 @@ def selective(context: Context, request: SelectiveRequest) -> list[str]:
     from lockgate.framework.store.scan.request import ReadRequest
 
     table = context.table()
-    if (
-        SNAPSHOT_SOURCE.key in request["options"]
-    ):  # its snapshot is chosen when a batch is planned, not before
+    # Its snapshot is chosen when a batch is planned, not before; a rewrite reads all its files.
+    if {SNAPSHOT_SOURCE.key, REWRITE} & request["options"].keys():
         return []
     selected = selected_by(context, table, request)
     if selected.between is None and not selected.snapshot_id:

@@ -36,6 +36,7 @@ from lockgate.framework.spark.operations.messages.writes import (
     WrittenStatistics,
 )
 from lockgate.framework.spark.operations.partitions import chosen_by, whole_partitions
+from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
 from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten_files
 from lockgate.framework.spark.operations.tasks import index_keys
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 # Options of a write that identify its commit, so that a repeated job commits nothing twice.
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
-_SPARKS_OWN = ("path", "checkpointlocation", "queryname", "partitionoverwritemode")
+_NOT_OF_COMMITS = ("path", "checkpointlocation", "queryname", "partitionoverwritemode", REWRITE)
 _OF_SCANS = ("scan.", "incremental-between")
 
 # Ways to write that replace partitions.
@@ -72,7 +73,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
     from lockgate.framework.store.schema.written_formats import PARQUET, written_format
     from lockgate.framework.store.write.write import check_rows_writable
 
-    table = context.table()
+    table = written_table(context, request)
     schema = table.schema
     check_rows_writable(schema)
     if schema.moves_keys and request["mode"] in _PARTITIONS_REPLACED and not _replaces_all(request):
@@ -257,8 +258,9 @@ def commit(context: Context, request: EndRequest) -> Committed:
         index_keys.remove_keys(table, request["write_id"])
     marked, emptied = marked_rows(table, request)
     messages += emptied
-    if request["replacement"] is not None:
-        context.replacement().hold(messages)
+    holder = holder_of(context, request)
+    if holder is not None:
+        holder.hold(messages)
         return {"snapshot_id": None}
     user, identifier = _named(request)
     rewritten = rewritten_files(table, request)
@@ -320,7 +322,7 @@ def _check_options(request: WriteRequest) -> None:
     own = (COMMIT_USER, COMMIT_IDENTIFIER)
     of_scans = {key.lower() for key in plugins().options("read")}
     for key in () if request["epoch"] is not None else request["options"]:
-        if key.lower() not in {*own, *_SPARKS_OWN, *of_scans} and not key.lower().startswith(_OF_SCANS):
+        if key.lower() not in {*own, *_NOT_OF_COMMITS, *of_scans} and not key.lower().startswith(_OF_SCANS):
             raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), own)}")
     _named(request)
 

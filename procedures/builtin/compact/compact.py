@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lockgate.errors import InputError, nearest
@@ -38,6 +38,8 @@ from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
 from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed, pick_ordered
 from lockgate.procedures.builtin.compact.idle import idle_partitions
 from lockgate.procedures.builtin.compact.order import RowOrder, best_share, ordered_rows, pruned_share
+from lockgate.procedures.builtin.compact.order_engine import spark_orders
+from lockgate.procedures.builtin.compact.through_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")
@@ -86,6 +88,13 @@ class Compact(Procedure):
             None,
             "only partitions whose newest files are older: '1 h' (default: all); not with an order",
         ),
+        Parameter(
+            "order_engine",
+            "STRING",
+            "auto",
+            "where rows are ordered: 'python': in the process that is called; 'spark': by Spark's tasks; "
+            "'auto': by these in a Spark session, for buckets of more than four million rows",
+        ),
     )
     result = (
         ("buckets", "INT"),
@@ -125,6 +134,7 @@ class Compact(Procedure):
             if order is None
             else _ordered_jobs(entries, stale, order, full=full)
         )
+        by_spark = spark_orders(context, table, jobs, order, arguments["order_engine"])
         # Without files to rewrite too: manifests may still show values of columns encrypted since.
         shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
         if arguments["dry_run"] or snapshot is None or not (jobs or shows):
@@ -132,7 +142,15 @@ class Compact(Procedure):
             return [(*counts, *_shares(table, entries, None, order))]
         if jobs:
             check_keys(table, jobs)
-        messages = _rewrite_all(context, table, jobs, order)
+
+        def rewritten(job: BucketJob) -> CommitMessage:
+            if order is None:
+                return rewrite(table, job)
+            if by_spark(job):
+                return rewrite_by_spark(context, table, snapshot.id, job, order)
+            return rewrite(table, job, ordered_rows(table, job, order))
+
+        messages = _rewrite_all(context, table, jobs, rewritten)
         try:
             committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
         except BaseException:
@@ -265,12 +283,15 @@ def check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
 
 
 def _rewrite_all(
-    context: ProcedureContext, table: Table, jobs: Sequence[BucketJob], order: RowOrder | None
+    context: ProcedureContext,
+    table: Table,
+    jobs: Sequence[BucketJob],
+    rewritten: Callable[[BucketJob], CommitMessage],
 ) -> list[CommitMessage]:
     messages: list[CommitMessage] = []
     try:
         for number, job in enumerate(jobs, 1):
-            messages.append(rewrite(table, job, None if order is None else ordered_rows(table, job, order)))
+            messages.append(rewritten(job))
             context.report(f"compact {table.identifier}: {number} of {len(jobs)} groups of files rewritten")
     except BaseException:
         table.abort(messages)

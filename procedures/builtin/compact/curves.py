@@ -7,7 +7,6 @@ clusters, divide the space all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,8 @@ _TABLE_BITS = 10
 _LOW = (1 << _TABLE_BITS) - 1
 # So many rows of a few columns fit into a processor's second cache.
 _ROWS = 16_384
+# By the number of axes. Spark's tasks get this module by value, and so no decorated function.
+_SPREADS: dict[int, Words] = {}
 
 
 def ranks_of(column: pa.ChunkedArray) -> Words:
@@ -70,9 +71,14 @@ def zorder(axes: Sequence[Words], bits: int) -> Words:
     return found
 
 
-@cache
 def _spread(axes: int) -> Words:
     """Return each small number with its bits as far from each other as there are axes."""
+    if axes not in _SPREADS:
+        _SPREADS[axes] = _spread_bits(axes)
+    return _SPREADS[axes]
+
+
+def _spread_bits(axes: int) -> Words:
     numbers = np.arange(1 << _TABLE_BITS, dtype=np.uint64)
     found = np.zeros(len(numbers), np.uint64)
     for bit in range(min(_TABLE_BITS, 64 // axes)):

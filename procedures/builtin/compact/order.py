@@ -84,14 +84,24 @@ class RowOrder:
             strategy = ORDER if len(names) == 1 else "zorder" if len(names) < _MANY_COLUMNS else "hilbert"
         return cls(strategy, names, is_given=False)
 
+    @property
+    def curve(self) -> Curve | None:
+        """The curve that the rows lie along; None: they are sorted by the columns."""
+        return _CURVES.get(self.strategy)
+
     def places(self, rows: pa.Table) -> npt.NDArray[np.int64]:
         """Return the new place of each row, given the columns of the order."""
         ranks = [ranks_of(rows[name]) for name in self.columns]
-        keys = ranks[::-1] if self.strategy == ORDER else [on_curve(_CURVES[self.strategy], ranks)]
+        keys = ranks[::-1] if self.curve is None else [on_curve(self.curve, ranks)]
         order = np.lexsort(keys)
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return places
+
+
+def fits_in_memory(rows: int) -> bool:
+    """Say whether one process orders so many rows in memory."""
+    return rows <= _ROWS_AT_ONCE
 
 
 def ordered_rows(table: Table, job: BucketJob, order: RowOrder) -> Iterator[pa.Table]:
@@ -103,7 +113,7 @@ def ordered_rows(table: Table, job: BucketJob, order: RowOrder) -> Iterator[pa.T
     """
     names = file_schema(table.schema).names
     rows = sum(entry.file.row_count for entry in job.entries)
-    if rows <= _ROWS_AT_ONCE or secrets_of(table.schema):
+    if fits_in_memory(rows) or secrets_of(table.schema):
         parts = partial(parts_of, table, job)
         keys = [part.select(order.columns) for part in parts(list(order.columns))]
         if keys:
@@ -117,7 +127,7 @@ def _by_ranges(table: Table, job: BucketJob, order: RowOrder, rows: int) -> Iter
     found = sample_of((part.select(columns) for part in parts_of(table, job, columns)), rows)
     if found is None:
         return
-    sample = Sample(found, _CURVES.get(order.strategy))
+    sample = Sample(found, order.curve)
     ranges = Ranges(sample, -(-2 * rows // _ROWS_AT_ONCE), file_schema(table.schema))
     try:
         for part in parts_of(table, job, names):
@@ -133,7 +143,7 @@ def _by_ranges(table: Table, job: BucketJob, order: RowOrder, rows: int) -> Iter
 
 def _places_in_range(sample: Sample, order: RowOrder, keys: list[pa.Table]) -> npt.NDArray[np.int64]:
     """Return the new place of each row of a range, by the values or by the places on the curve."""
-    if order.strategy == ORDER:
+    if order.curve is None:
         return order.places(pa.concat_tables(keys))
     return positions_of_keys(np.concatenate([sample.keys(part) for part in keys]))
 

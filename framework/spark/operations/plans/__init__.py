@@ -1,1 +1,1 @@
-"""Parts of the plan of a scan: the figures of it, and the files that joins leave."""
+"""Parts of the plan of a scan: the figures of it, the files that joins leave, and those of rewrites."""

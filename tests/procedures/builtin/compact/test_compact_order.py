@@ -16,7 +16,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockgate.errors import CommitConflictError, InputError, UnsupportedError
+from lockgate.errors import CommitConflictError, InputError, ProcedureError, UnsupportedError
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.write import bucket_writer
@@ -151,6 +151,20 @@ def test_what_has_no_order_is_refused(catalog: Catalog, run: Run, tmp_path: Path
     for columns in ("b", "a,b"):
         with pytest.raises(UnsupportedError, match="'b' is encrypted"):
             order_module.RowOrder.of(table, "order", columns)
+
+
+def test_an_engine_needs_a_session_and_an_order(catalog: Catalog, run: Run) -> None:
+    table = make(catalog)
+    table.append(rows(0, 20))
+    ordered = {"order_strategy": "order", "order_by": "a"}
+    with pytest.raises(InputError, match=r"order_engine cannot be 'sparc'.*'spark'"):
+        run("compact", table="db.t", order_engine="sparc", **ordered)
+    with pytest.raises(InputError, match="'spark' needs an order"):
+        run("compact", table="db.t", order_engine="spark")
+    with pytest.raises(ProcedureError, match=r"order_engine 'spark' needs Spark"):
+        run("compact", table="db.t", order_engine="spark", dry_run=True, **ordered)
+    for engine in ("python", "AUTO"):
+        assert run("compact", table="db.t", order_engine=engine, **ordered).to_dicts()[0]["rows_after"] == 20
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 /** Appends, upserts and overwrites, in batches and in streams. */
 final class LockgateWriteBuilder
     implements SupportsOverwriteV2, SupportsDynamicOverwrite, SupportsStreamingUpdateAsAppend {
+  /** The option of a write whose rows come in the order in which they are to lie. */
+  private static final String REWRITE = "lockgate.rewrite";
+
   private final LockgateTable table;
   private final WriteJob job;
 
@@ -67,7 +70,25 @@ final class LockgateWriteBuilder
 
   @Override
   public Write build() {
-    return new Prepared(table, job);
+    return job.hasOption(REWRITE) ? new InOrder(table, job) : new Prepared(table, job);
+  }
+
+  /** Rows that a compaction has ordered: Spark must neither move nor sort them. */
+  private record InOrder(LockgateTable table, WriteJob job) implements Write {
+    @Override
+    public BatchWrite toBatch() {
+      return new Batch(job);
+    }
+
+    @Override
+    public String description() {
+      return table.name();
+    }
+
+    @Override
+    public String toString() {
+      return table.name();
+    }
   }
 
   private record Prepared(LockgateTable table, WriteJob job)

@@ -72,6 +72,10 @@ final class WriteJob {
     marks = true;
   }
 
+  boolean hasOption(String key) {
+    return info.options().containsKey(key);
+  }
+
   private ObjectNode request() {
     ObjectNode request =
         table.request(info.options()).put("mode", mode).put("query_id", info.queryId());

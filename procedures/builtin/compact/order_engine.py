@@ -1,0 +1,85 @@
+"""Engines that order rows: the process that is called, or Spark's tasks for more rows than it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store import Table
+from lockgate.framework.store.handle import read_branch
+from lockgate.framework.store.pruning.selected_files import selects_files
+from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.procedures.builtin.compact.compaction import BucketJob
+from lockgate.procedures.builtin.compact.order import RowOrder, fits_in_memory
+from lockgate.procedures.procedure import ProcedureContext
+
+AUTO, PYTHON, SPARK = "auto", "python", "spark"
+ENGINES = (AUTO, PYTHON, SPARK)
+# Spark's timestamps have microseconds, and a time of day has no type of Spark here.
+_NOT_OF_SPARK = re.compile(r"\bTIMESTAMP\([7-9]\)|\bTIME\(")
+_SHUFFLE_ENCRYPTION = "spark.io.encryption.enabled"
+
+
+def spark_orders(
+    context: ProcedureContext,
+    table: Table,
+    jobs: Sequence[BucketJob],
+    order: RowOrder | None,
+    engine: str | None,
+) -> Callable[[BucketJob], bool]:
+    """Return a predicate on jobs: whether Spark's tasks order their rows.
+
+    By default they do in a Spark session for more rows than memory holds; those of encrypted tables only
+    if Spark encrypts its own files. Raises InputError for an unknown engine, and for Spark without an order,
+    ProcedureError for Spark without a session, UnsupportedError for what its tasks cannot do.
+    """
+    chosen = (engine or AUTO).lower()
+    if chosen not in ENGINES:
+        raise InputError(f"order_engine cannot be {engine!r}{nearest(chosen, ENGINES)}")
+    if chosen == SPARK:
+        if order is None:
+            raise InputError("order_engine 'spark' needs an order: give order_strategy and order_by")
+        context.require_spark("order_engine 'spark'")
+    if order is None or chosen == PYTHON or context.spark is None:
+        return lambda job: False
+    reason = _why_not(table, jobs)
+    if chosen == SPARK:
+        if reason is not None:
+            raise UnsupportedError(
+                f"Spark cannot order the rows of table {table.identifier}: {reason}; leave out "
+                "order_engine, and the driver's process orders them"
+            )
+        return lambda job: live_rows(job) > 0
+    if reason is not None or (secrets_of(table.schema) and not _encrypts_shuffles(context)):
+        return lambda job: False
+    return lambda job: not fits_in_memory(live_rows(job))
+
+
+def live_rows(job: BucketJob) -> int:
+    """Return how many rows of a job are not deleted."""
+    return sum(entry.live_rows for entry in job.entries)
+
+
+def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:
+    """Return why a query of Spark does not see just the rows that are stored, or writes others."""
+    schema = table.schema
+    if plugins().decides_access():
+        return "policies decide what a query reads"
+    if selects_files(schema) or read_branch(schema) is not None:
+        return "an option of the table decides which files a query reads"
+    for field in schema.fields:
+        if _NOT_OF_SPARK.search(str(field.type)):
+            return f"column {field.name!r} is {field.type}, whose values Spark does not hold"
+    if len({name.lower() for name in schema.field_names}) < len(schema.field_names):
+        return "names of columns differ by case alone"
+    count = schema.bucket_count
+    if count > 0 and any(entry.total_buckets != count for job in jobs for entry in job.entries):
+        return "some partitions have another number of buckets than the table (call rescale first)"
+    return None
+
+
+def _encrypts_shuffles(context: ProcedureContext) -> bool:
+    conf = context.spark.sparkContext.getConf()
+    return str(conf.get(_SHUFFLE_ENCRYPTION, "false")).strip().lower() == "true"

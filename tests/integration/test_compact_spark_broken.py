@@ -1,0 +1,99 @@
+"""`compact` through Spark while others commit, and where it fails: no row is lost, no file is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from ordered_table import COUNT, Make, compact, content, entries_of, files_in, maker, rows
+
+from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
+from lockgate.procedures import ProcedureContext, call
+from lockgate.procedures.builtin.compact import compact as compact_module
+from lockgate.procedures.builtin.compact import ranges as ranges_module
+from lockgate.procedures.builtin.compact.ranges import Sample
+from lockgate.pushdown import col
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+
+@pytest.fixture
+def make(lake: Lake, database: str) -> Make:
+    return maker(lake, database)
+
+
+def test_rows_appended_at_the_same_time_stay(lake: Lake, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(options={"deletion-vectors.enabled": "true"})
+    rewrite = compact_module.rewrite_by_spark
+
+    def while_others(act: Callable[[], object]) -> None:
+        def rewritten(*arguments: Any) -> Any:
+            made = rewrite(*arguments)
+            act()
+            return made
+
+        monkeypatch.setattr(compact_module, "rewrite_by_spark", rewritten)
+
+    while_others(lambda: table.append(rows(9_000, 10)))
+    compact(lake, table)
+    assert content(table).num_rows == COUNT + 10
+    before = content(table)
+    for act in (
+        lambda: table.delete(col("id") == 5),
+        lambda: call(ProcedureContext(lake.catalog), "compact", table=str(table.identifier)),
+        lambda: call(
+            ProcedureContext(lake.catalog),
+            "compact",
+            table=str(table.identifier),
+            order_strategy="order",
+            order_by="b",
+        ),
+    ):
+        while_others(act)
+        names = files_in(table)
+        with pytest.raises(Exception, match="read the table again and repeat the change"):
+            compact(lake, table, "zorder", "a,b")
+        assert content(table) == before.filter(pc.not_equal(before["id"], 5))
+        live = {entry.file.file_name for entry in entries_of(table)}
+        new = {name for name in files_in(table) - names if name.startswith("data-")}
+        assert new <= live
+
+
+def test_a_failed_job_leaves_nothing(lake: Lake, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(partition_keys=["day"])
+    names, snapshot, driver, keys = files_in(table), table.latest_snapshot(), os.getpid(), Sample.keys
+
+    def breaks(self: Sample, part: pa.Table) -> Any:
+        if os.getpid() != driver:
+            raise OSError("the disk of an executor is gone")
+        return keys(self, part)
+
+    monkeypatch.setattr(ranges_module.Sample, "keys", breaks)
+    with pytest.raises(Exception, match=r"Spark did not order the rows, and nothing has changed: .*"):
+        compact(lake, table)
+    monkeypatch.undo()
+    assert (files_in(table), table.latest_snapshot()) == (names, snapshot)
+
+    def lost(self: FileRewrite, messages: Any) -> None:
+        assert len(messages) >= 6
+        raise OSError("no memory for messages")
+
+    monkeypatch.setattr(FileRewrite, "hold", lost)
+    with pytest.raises(Exception, match="no memory for messages"):
+        compact(lake, table)
+    monkeypatch.undo()
+    assert (files_in(table), table.latest_snapshot()) == (names, snapshot)
+    assert lake.spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+    def fewer(self: FileRewrite, messages: Any) -> None:
+        self.messages += messages[1:]
+
+    monkeypatch.setattr(FileRewrite, "hold", fewer)
+    with pytest.raises(Exception, match=r"Spark wrote \d+ rows for the 3000 rows of bucket 0"):
+        compact(lake, table)
+    assert table.latest_snapshot() == snapshot

@@ -1,0 +1,67 @@
+"""`compact` with an order by users from whom policies hide rows and values: nothing hidden is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from governed_world import ROWS, World
+from ranger_world import allow, mask, row_filter
+
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
+from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
+from lockgate.procedures.builtin.compact import compact as compact_module
+from lockgate.procedures.builtin.compact import order as order_module
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+COLUMNS = "(id BIGINT, name STRING, ssn STRING, dept STRING, salary BIGINT)"
+ORDER = "order_strategy => 'order', order_by => 'name'"
+
+
+@pytest.fixture
+def people(lake: Lake, table: Callable[[str], str], world: World) -> str:
+    """A table of which ann, who may alter it, sees some rows and masks of numbers."""
+    name = table("people")
+    lake.sql(f"CREATE TABLE {name} {COLUMNS}")
+    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
+    world.put(
+        *(allow(each, "all", users=["ann"]) for each in (name, f"{name}.*")),
+        row_filter(name, "dept = 'x'", users=["ann"]),
+        mask(f"{name}.ssn", "MASK_SHOW_LAST_4", users=["ann"]),
+    )
+    world.grant_calls("ann")
+    return name
+
+
+@pytest.mark.parametrize("user", ["ann", "root"])
+def test_all_rows_are_kept_as_they_are(
+    lake: Lake, world: World, people: str, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = world.sql(f"SELECT * FROM {people}", "root")
+    monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(compact_module, "rewrite_by_spark", None)
+    call = f"CALL lake.sys.compact('{people.removeprefix('lake.')}', {ORDER}{{}})"
+    (row,) = world.sql(call.format(""), user)
+    assert row[1] > 0
+    assert world.sql(f"SELECT * FROM {people}", "root") == before
+    with pytest.raises(Exception, match=r"Spark cannot order the rows .* policies decide"):
+        world.sql(call.format(", order_engine => 'spark'"), user)
+    assert world.sql(f"SELECT * FROM {people}", "root") == before
+
+
+def test_a_handle_opens_no_door(lake: Lake, world: World, people: str) -> None:
+    """Also one of a rewrite that began before there were policies."""
+    table = lake.catalog.load_table(people.removeprefix("lake."))
+    snapshot: Any = table.latest_snapshot()
+    rewrite = FileRewrite(table, snapshot.id, [])
+    with dispatcher().rewrites.begun(rewrite) as handle:
+        ann = world.session("ann")
+        with pytest.raises(Exception, match="policies decide"):
+            ann.read.option("lockgate.rewrite", handle).table(people).collect()
+        with pytest.raises(Exception, match="policies decide"):
+            ann.table(people).writeTo(people).option("lockgate.rewrite", handle).append()
+    assert rewrite.messages == []
+    assert table.latest_snapshot() == snapshot
