@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from lockgate.errors import InputError, nearest
@@ -16,6 +17,7 @@ from lockgate.framework.options.table_options import (
     TARGET_FILE_SIZE,
 )
 from lockgate.framework.orc import Audit, parse_encrypt
+from lockgate.framework.orc.sources.parallel import in_order, thread_count
 from lockgate.framework.store import CommitKind, CommitMessage, FileSource, ManifestEntry, Table
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
@@ -43,6 +45,9 @@ from lockgate.procedures.builtin.compact.through_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")
+_MOST_AT_ONCE = 4
+# Of files as stored, whose rows are merged in memory.
+_BYTES_AT_ONCE = 512 << 20
 # Options that may differ for one call: how files are written, not what is in them.
 _OPTIONS = ("target-file-size", "file.compression", "orc.compress", "metadata.stats-mode")
 
@@ -150,7 +155,8 @@ class Compact(Procedure):
                 return rewrite_by_spark(context, table, snapshot.id, job, order)
             return rewrite(table, job, ordered_rows(table, job, order))
 
-        messages = _rewrite_all(context, table, jobs, rewritten)
+        at_once = 1 if order or not jobs else _jobs_at_once(jobs)
+        messages = _rewrite_all(context, table, jobs, rewritten, at_once)
         try:
             committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
         except BaseException:
@@ -287,16 +293,28 @@ def _rewrite_all(
     table: Table,
     jobs: Sequence[BucketJob],
     rewritten: Callable[[BucketJob], CommitMessage],
+    at_once: int,
 ) -> list[CommitMessage]:
-    messages: list[CommitMessage] = []
+    """Return what to commit; on an error the new files of all jobs are deleted."""
+    messages: dict[int, CommitMessage] = {}
+    caller = copy_context()  # the user who asks, for other threads
+
+    def work(number: int) -> None:
+        messages[number] = caller.copy().run(rewritten, jobs[number])
+
     try:
-        for number, job in enumerate(jobs, 1):
-            messages.append(rewritten(job))
+        for number, _ in enumerate(in_order(work, range(len(jobs)), at_once), 1):
             context.report(f"compact {table.identifier}: {number} of {len(jobs)} groups of files rewritten")
     except BaseException:
-        table.abort(messages)
+        table.abort(list(messages.values()))
         raise
-    return messages
+    return [messages[number] for number in range(len(jobs))]
+
+
+def _jobs_at_once(jobs: Sequence[BucketJob]) -> int:
+    """Return how many buckets are rewritten side by side: large ones take the memory of several."""
+    largest = max(sum(entry.file.file_size for entry in job.entries) for job in jobs)
+    return max(1, min(thread_count(None), _MOST_AT_ONCE, _BYTES_AT_ONCE // max(1, largest)))
 
 
 def _counts(

@@ -196,13 +196,13 @@ def test_dry_run_changes_nothing(catalog: Catalog, run: Run, digest: Callable[[s
     assert (result["files_rewritten"], result["files_after"], result["snapshot_id"]) == (2, None, None)
 
 
-@pytest.mark.parametrize("fails_at", [1, 2])
+@pytest.mark.parametrize("fails_at", [1, 2, 4])
 def test_a_failure_leaves_the_table_as_it_was(
     catalog: Catalog, run: Run, digest: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    table = make(catalog, primary_keys=["id"], bucket=2)
-    table.append(rows(0, 10))
-    table.append(rows(5, 15))
+    table = make(catalog, primary_keys=["id"], bucket=4)
+    table.append(rows(0, 30))
+    table.append(rows(5, 35))
     state = digest(table.location)
     calls: Iterator[int] = iter(range(1, 9))
 
