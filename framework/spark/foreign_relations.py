@@ -26,12 +26,13 @@ def refusal_of_path(relation: Mapping[str, Any], warehouses: Iterable[str]) -> S
     folders = [plain_path(each) for each in warehouses]
     for path in map(plain_path, relation["paths"] if relation["kind"] == "path" else ()):
         for warehouse in folders:
-            if _is_within(path, warehouse) or _is_within(warehouse, path):
+            if is_within(path, warehouse) or is_within(warehouse, path):
                 return SqlDecision(apply_for=(f"the table that {path} belongs to, read by its name",))
     return None
 
 
-def _is_within(inner: str, outer: str) -> bool:
+def is_within(inner: str, outer: str) -> bool:
+    """Say whether a plain path is another one or below it."""
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 

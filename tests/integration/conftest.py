@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from governed_foreign import Hiding
     from governed_world import World
 
     from lockgate import Lake
@@ -41,6 +42,39 @@ def limited(world: World, people: str) -> World:
     from governed_world import limit
 
     return limit(world, people)
+
+
+@pytest.fixture
+def foreign_table(lake: Lake) -> Iterator[Callable[..., str]]:
+    """Tables of Spark's own catalog with people, made by their names."""
+    from governed_foreign import COLUMNS
+    from governed_world import ROWS
+
+    names: list[str] = []
+
+    def make(name: str, using: str = "parquet") -> str:
+        names.append(f"spark_catalog.default.{name}")
+        lake.sql(f"CREATE TABLE {names[-1]} ({COLUMNS}) USING {using}")
+        lake.sql(f"INSERT INTO {names[-1]} VALUES {ROWS}")
+        return names[-1]
+
+    yield make
+    for name in names:
+        lake.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.fixture
+def hiding(world: World, tmp_path: Path) -> Iterator[Hiding]:
+    """A plugin that hides parts of the files below `tmp_path / 'in'`; the policies have no opinion."""
+    from governed_foreign import Hiding
+
+    from lockgate.framework.plugins import plugins
+
+    world.authorizer.governs_others = False
+    found = Hiding((tmp_path / "in").resolve())
+    plugins().register(found, "hiding")
+    yield found
+    plugins().unregister("hiding")
 
 
 # --- lineage ---

@@ -197,7 +197,7 @@ def test_a_stream_removes_no_files_of_others(world: World, tmp_path: Path) -> No
     source.mkdir()
     pyarrow.parquet.write_table(pyarrow.table({"id": [1, 2]}), str(source / "a.parquet"))
     files = sorted(source.iterdir())
-    reads = [on("StreamingRelation", "read"), on(source, "read")]
+    reads = [on(source, "read")]
     writes_own = on(tmp_path / "own", "read", "write")
 
     def cleaning(**options: str) -> DataStreamReader:

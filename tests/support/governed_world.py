@@ -57,8 +57,10 @@ class World:
     def _write(self, said: dict[str, Any]) -> None:
         self._version += 1
         said["policyVersion"] = self._version
-        self._path.write_text(json.dumps(said))
-        os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
+        written = self._path.with_suffix(".new")
+        written.write_text(json.dumps(said))
+        os.utime(written, ns=(self._version * 10**9, self._version * 10**9))
+        written.replace(self._path)  # at once: streams read them at any time
 
     @property
     def policies(self) -> tuple[dict[str, Any], ...]:

@@ -35,6 +35,7 @@ from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
 from lockgate.framework.spark.operations.streams import batches as stream_operations
 from lockgate.framework.spark.operations.streams import ranges as change_operations
+from lockgate.framework.spark.operations.streams import rights as stream_right_operations
 from lockgate.framework.store.streams.consumers import StreamConsumers
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ _OWN: dict[str, Handler] = {
     **change_operations.OPERATIONS,
     **flow_operations.OPERATIONS,
     **governance_operations.OPERATIONS,
+    **stream_right_operations.OPERATIONS,
     **key_operations.OPERATIONS,
 }
 

@@ -134,7 +134,7 @@ def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
         "refused": bool(found.apply_for),
         "denied": sorted(found.denied),
         "masks": dict(found.masks),
-        "rights": _fingerprint(context, found),
+        "rights": fingerprint(context, found),
         "filter": found.row_filter,
         "grant": grant,
         "own": False,
@@ -160,7 +160,7 @@ def _answer_own(context: Context, relation: SystemRelation) -> RelationAnswer:
         "refused": False,
         "denied": [],
         "masks": {},
-        "rights": _fingerprint(context, _decided(context, relation, records=False)),
+        "rights": fingerprint(context, _decided(context, relation, records=False)),
         "filter": None,
         "grant": None,
         "own": True,
@@ -290,7 +290,7 @@ def _token(
     return context.dispatcher.grants.token(grant)
 
 
-def _fingerprint(context: Context, found: SqlDecision) -> str:
+def fingerprint(context: Context, found: SqlDecision) -> str:
     """Return what tells plans of different rights apart, so that none is used in the place of another."""
     parts = [context.principal.user, sorted(found.denied), sorted(found.masks.items()), found.row_filter]
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -40,8 +40,7 @@ _OPERATORS = _words("""
     SequentialStreamingUnion SerializeFromObject Sort SQLFunctionNode Subquery SubqueryAlias Tail
     TransformWithState TransformWithStateInPySpark Transpose TypedFilter Union UnionLoop Unpivot
     UpdateEventTimeWatermarkColumn View Window WindowGroupLimit WithCTE WithWindowDefinition WriteFiles Zip
-    WriteToContinuousDataSource WriteToDataSourceV2 WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1
-    WriteToStreamStatement
+    WriteToDataSourceV2 WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1 WriteToStreamStatement
 """)
 
 # Statements that change nothing but their session, and queries within statements, which are analysed by
@@ -151,8 +150,8 @@ SHOWING = _words("""
 # Sources of tables whose rows are in files below the table's location.
 FILE_SOURCES = _words("avro binaryfile csv hive json orc parquet text xml")
 
-# Statements that read, change or run more than they name. Like unknown ones, they need a right to the
-# statement itself.
+# Statements that read, change or run more than they name, and streams without batches, which could not ask
+# for rights again. Like unknown ones, they need a right to the statement itself.
 BY_NAME = _words("""
     AddArchivesCommand AddFilesCommand AddJarsCommand AutoCdcInto CallMethodViaReflection
     CreateFlowCommand CreateFunction CreateFunctionCommand CreateMaterializedViewAsSelect
@@ -163,5 +162,5 @@ BY_NAME = _words("""
     MapPartitionsExternalUDF MetricViewPlaceholder PythonWorkerLogs RelationChanges ResolvedMetricView
     SaveIntoDataSourceCommand ScanBuilderHolder ScriptTransformation StreamingDataSourceV2Relation
     StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation
-    V2ChangelogReference V2TableReference
+    V2ChangelogReference V2TableReference WriteToContinuousDataSource
 """)

@@ -151,6 +151,24 @@ class RefuseRequest(TypedDict):
     statement: str | None
 
 
+class StreamedRelation(TypedDict):
+    """A relation that a batch of a stream reads, and the word for the rights that it was planned under.
+
+    `folders` are where a source of files finds them, `files` those that the batch reads, or their folders.
+    """
+
+    relation: RelationJson
+    rights: str
+    folders: list[str]
+    files: list[str]
+
+
+class BatchRightsRequest(TypedDict):
+    """The relations of others that a batch of a stream reads."""
+
+    streamed: list[StreamedRelation]
+
+
 class PolicyRequest(TypedDict):
     """A table that a row filter or a mask itself looks at."""
 

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -18,9 +19,11 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable;
+import org.apache.spark.sql.execution.streaming.sources.RatePerMicroBatchProvider;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
@@ -28,8 +31,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A catalog of somebody else, whose tables are folders of Parquet files. Spark reads them by its
- * newer interface, which takes filters, columns, limits and aggregates. Its procedures make a file
- * of their name in the catalog's folder.
+ * newer interface, which takes filters, columns, limits and aggregates. A table of the database
+ * {@code rates} is a stream of 10 numbers in each batch. Its procedures make a file of their name
+ * in the catalog's folder.
  */
 public final class FolderCatalog implements TableCatalog, ProcedureCatalog {
   private String name;
@@ -48,6 +52,10 @@ public final class FolderCatalog implements TableCatalog, ProcedureCatalog {
 
   @Override
   public Table loadTable(Identifier ident) throws NoSuchTableException {
+    if (ident.namespace().length == 1 && ident.namespace()[0].equals("rates")) {
+      return new RatePerMicroBatchProvider()
+          .getTable(null, new Transform[0], Map.of("rowsPerBatch", "10", "numPartitions", "2"));
+    }
     Path rows = Path.of(folder, ident.name());
     if (!Files.isDirectory(rows)) {
       throw new NoSuchTableException(ident);

@@ -3,7 +3,7 @@ package io.lockgate.spark.fences;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.governance.Govern;
-import io.lockgate.spark.governance.PlanWalk;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.parts.StatementText;
 import java.util.ArrayList;
 import java.util.List;

@@ -48,6 +48,7 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
    * @param refused whether nothing of it may be read
    * @param removable whether queries that use no hidden column need no barrier, as Python says
    * @param computed whether there is a row filter or a mask, which settings of a session must suit
+   * @param streamed what each batch of a stream asks about again; null for any other relation
    */
   public record Guarded(
       ObjectNode relation,
@@ -55,7 +56,8 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
       String rights,
       boolean refused,
       boolean removable,
-      boolean computed) {
+      boolean computed,
+      StreamRights streamed) {
     @Override
     public boolean equals(Object other) {
       return other instanceof Guarded guarded

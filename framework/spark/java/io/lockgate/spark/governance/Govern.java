@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Users;
 import io.lockgate.spark.parts.ChangedSettings;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.parts.SinkLog;
 import io.lockgate.spark.parts.StatementText;
 import io.lockgate.spark.scan.LoadedTable;
@@ -59,20 +60,41 @@ public final class Govern extends Rule<LogicalPlan> {
     if (!isGoverned(session) || PolicySession.isInside()) {
       return plan;
     }
+    if (StreamRights.isOffered(plan)) {
+      return plan;
+    }
     StatementText.analysing();
     SealedBarrier.sealing(session);
     String user = Users.current();
     Question question = new Question(session, user, changedSettings(session));
     question.noteNamed(plan);
-    new PlanWalk(question::note).over(plan);
+    StreamRights.Batch batch = StreamRights.Batch.of(plan);
+    new PlanWalk(each -> noted(each, question, batch)).over(plan);
+    if (batch != null) {
+      batch.ask();
+    }
     LogicalPlan seen = plan;
     if (!question.isEmpty()) {
       Map<LogicalPlan, JsonNode> decided = SinkLog.refusedBy(plan, () -> question.ask(plan));
+      if (batch != null) {
+        decided.forEach((each, answer) -> batch.check(each, question.described.get(each), answer));
+      }
       Guard guard = new Guard(session, user);
       seen = new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
     }
     refused.check(seen);
     return seen;
+  }
+
+  /** Notes a node of a statement, which may be the batch of a stream. */
+  private static LogicalPlan noted(LogicalPlan plan, Question question, StreamRights.Batch batch) {
+    if (batch == null || !batch.note(plan)) {
+      return question.note(plan);
+    }
+    if (Barrier.of(plan) != null) {
+      question.noteGuarded(Barrier.of(plan).guarded());
+    }
+    return plan;
   }
 
   /** Names the settings that this session has changed, but for those that Python said are free. */
@@ -225,16 +247,22 @@ public final class Govern extends Rule<LogicalPlan> {
       return Barrier.of(plan) != null ? plan : null;
     }
     Barrier barrier = Barrier.of(plan);
+    ObjectNode described = question.described.get(plan);
     if (answer.get("restricted").asBoolean() || barrier != null) {
       LogicalPlan relation = barrier != null ? Guard.relationOf(barrier) : plan;
-      return guard.over(relation, Relations.output(plan), question.described.get(plan), answer);
+      if (relation.isStreaming()) {
+        StreamRights.check(relation, described, answer);
+      }
+      return guard.over(relation, Relations.output(plan), described, answer);
     }
-    // A copy: Spark keeps relations for later statements, but none of streams.
+    // A copy: Spark keeps relations for later statements, and views of streams for other users.
+    boolean isNew = plan.isStreaming() && plan.getTagValue(OPEN_TO).isEmpty();
     LogicalPlan seen =
         answer.get("own").asBoolean()
             ? Relations.withOption(plan, LoadedTable.RIGHTS, answer.get("rights"))
-            : plan.isStreaming() ? plan : plan.clone();
+            : isNew ? plan : plan.clone();
     seen.setTagValue(OPEN_TO, user);
+    StreamRights.note(seen, described, answer);
     return seen;
   }
 }

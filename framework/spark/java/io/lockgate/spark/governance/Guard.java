@@ -5,11 +5,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -54,10 +54,8 @@ final class Guard {
   Barrier over(
       LogicalPlan relation, List<Attribute> columns, ObjectNode described, JsonNode decided) {
     boolean refused = decided.get("refused").asBoolean();
-    if (relation.isStreaming() && (refused || !isOurs(relation))) {
-      LastCheck.refuse(Map.of(described, Set.of()), !isOurs(relation), null);
-    }
     LogicalPlan raw = granted(((MultiInstanceRelation) relation).newInstance(), decided);
+    StreamRights streamed = StreamRights.of(relation, described, decided);
     Set<String> denied = new HashSet<>();
     decided.get("denied").forEach(name -> denied.add(name.asText()));
     List<NamedExpression> values = new ArrayList<>();
@@ -82,7 +80,8 @@ final class Guard {
             decided.get("rights").asText(),
             refused,
             decided.get("removable").asBoolean(),
-            !decided.get("filter").isNull() || !decided.get("masks").isEmpty()));
+            !decided.get("filter").isNull() || !decided.get("masks").isEmpty(),
+            streamed));
   }
 
   private Expression value(Attribute column, boolean refused, Set<String> denied, JsonNode masks) {
@@ -125,7 +124,7 @@ final class Guard {
     return withGrant(plan, Bridge.ask("governance.of_policy", table.without(List.of("kind"))));
   }
 
-  private static boolean isOurs(LogicalPlan plan) {
+  static boolean isOurs(LogicalPlan plan) {
     return plan instanceof DataSourceV2Relation relation
             && relation.table() instanceof LockgateTable
         || plan instanceof StreamingRelationV2 stream && stream.table() instanceof LockgateTable;

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.parts.PlanWalk;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.parts.StatementText;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -101,7 +102,7 @@ public final class PathRights extends Rule<LogicalPlan> {
     if (!paths.isEmpty()) {
       List<String> matched = new ArrayList<>();
       List<String> written = new ArrayList<>();
-      paths.forEach(each -> match(each, matched, written));
+      paths.forEach(each -> match(session, each, matched, written));
       found.add(new Named(relation(matched), relation(written)));
     }
     return null;
@@ -126,12 +127,16 @@ public final class PathRights extends Rule<LogicalPlan> {
 
   private boolean isOfFiles(String format) {
     try {
-      Class<?> found = DataSource$.MODULE$.lookupDataSource(format, session.sessionState().conf());
-      return FileFormat.class.isAssignableFrom(found)
-          || FileDataSourceV2.class.isAssignableFrom(found);
+      return isOfFiles(DataSource$.MODULE$.lookupDataSource(format, session.sessionState().conf()));
     } catch (Exception e) {
       return false; // Spark says that there is no such source
     }
+  }
+
+  /** Tells whether a source finds its rows in the files of its paths, and nowhere else. */
+  static boolean isOfFiles(Class<?> source) {
+    return FileFormat.class.isAssignableFrom(source)
+        || FileDataSourceV2.class.isAssignableFrom(source);
   }
 
   /** Spark prefers a table of the name. */
@@ -144,7 +149,7 @@ public final class PathRights extends Rule<LogicalPlan> {
    * A refusal names the folder above its first sign. If nothing matches, this folder decides, since
    * that tells too.
    */
-  private void match(String text, List<String> matched, List<String> written) {
+  static void match(SparkSession session, String text, List<String> matched, List<String> written) {
     Path path = new Path(text);
     List<String> found = new ArrayList<>();
     SparkHadoopUtil hadoop = SparkHadoopUtil.get();

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.parts.StatementText;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -23,12 +24,14 @@ import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -149,7 +152,8 @@ final class Relations {
     if (plan instanceof SealedBarrier) {
       new PlanWalk(each -> noteRead(each, read, used)).over(Barrier.of(plan));
     }
-    ObjectNode found = isOfStream(plan) ? null : describe(plan);
+    ObjectNode streamed = StreamRights.readBy(plan);
+    ObjectNode found = streamed != null || isOfStream(plan) ? streamed : describe(plan);
     if (found != null && !found.get("kind").asText().equals("lockgate")) {
       read.put(plan, found);
     }
@@ -171,8 +175,22 @@ final class Relations {
           : relation.relation() instanceof HadoopFsRelation files
               ? ofPaths(CollectionConverters.asJava(files.location().rootPaths()))
               : ofSource(relation.relation().getClass().getSimpleName());
+    } else if (plan instanceof StreamingRelation relation) {
+      return ofStream(relation.dataSource());
+    } else if (plan instanceof StreamingDataSourceV2ScanRelation scan && !isFollowed(plan)) {
+      StreamingDataSourceV2Relation relation = scan.relation();
+      return ofV2(relation.table(), relation.catalog(), relation.identifier());
     }
     return isOfStream(plan) && !isFollowed(plan) ? ofSource(plan.nodeName()) : null;
+  }
+
+  private static ObjectNode ofStream(DataSource source) {
+    if (source.catalogTable().isDefined()) {
+      return ofV1(source.catalogTable().get().identifier());
+    }
+    return PathRights.isOfFiles(source.providingClass())
+        ? ofPaths(StreamRights.folders(source))
+        : ofSource(source.providingClass().getSimpleName().replace("$", ""));
   }
 
   static boolean isOfStream(LogicalPlan plan) {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.parts.PlanWalk;
 import io.lockgate.spark.parts.SinkLog;
 import java.net.URI;
 import java.util.Arrays;
@@ -201,7 +202,7 @@ final class Statements {
       return null;
     }
     DataSource source = (DataSource) plan.productElement(0);
-    var options = new CaseInsensitiveStringMap(CollectionConverters.asJava(source.options()));
+    CaseInsensitiveStringMap options = options(source);
     if (options.getOrDefault(CLEANING, "off").equalsIgnoreCase("off")) {
       return null;
     }
@@ -214,6 +215,15 @@ final class Statements {
     ArrayNode locations = found.putArray("locations");
     Stream.of(options.get(ARCHIVE)).filter(Objects::nonNull).forEach(locations::add);
     return found;
+  }
+
+  /** Tells whether a stream moves files to another folder, once it has read them. */
+  static boolean archives(DataSource source) {
+    return options(source).getOrDefault(CLEANING, "off").equalsIgnoreCase("archive");
+  }
+
+  private static CaseInsensitiveStringMap options(DataSource source) {
+    return new CaseInsensitiveStringMap(CollectionConverters.asJava(source.options()));
   }
 
   /**

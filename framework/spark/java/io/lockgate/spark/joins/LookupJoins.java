@@ -1,7 +1,7 @@
 package io.lockgate.spark.joins;
 
 import io.lockgate.spark.governance.Needs;
-import io.lockgate.spark.governance.PlanWalk;
+import io.lockgate.spark.parts.PlanWalk;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.joins;
 
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.governance.PlanWalk;
+import io.lockgate.spark.parts.PlanWalk;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Join;

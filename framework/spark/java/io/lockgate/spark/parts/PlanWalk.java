@@ -1,4 +1,4 @@
-package io.lockgate.spark.governance;
+package io.lockgate.spark.parts;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import scala.Function1;
+import scala.collection.immutable.IndexedSeq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
@@ -43,11 +44,20 @@ public final class PlanWalk {
       changed |= other != child;
       made.add(other);
     }
-    return changed ? plan.withNewChildren(CollectionConverters.asScala(made).toIndexedSeq()) : plan;
+    if (!changed) {
+      return plan;
+    }
+    IndexedSeq<LogicalPlan> others = CollectionConverters.asScala(made).toIndexedSeq();
+    LogicalPlan found = plan.withNewChildren(others);
+    if (found == plan && plan.isStreaming()) { // relations of two users, equal but for their tags
+      found = plan.withNewChildrenInternal(others);
+      found.copyTagsFrom(plan);
+    }
+    return found;
   }
 
   /** The table whose rows a statement changes, or null. */
-  static LogicalPlan written(LogicalPlan plan) {
+  public static LogicalPlan written(LogicalPlan plan) {
     if (plan instanceof DeleteFromTable delete) {
       return delete.table();
     } else if (plan instanceof UpdateTable update) {

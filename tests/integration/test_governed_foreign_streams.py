@@ -1,0 +1,345 @@
+"""Streams of files, of tables of Spark's own catalog, of other catalogs and of sources under policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from governed_foreign import (
+    CHANGED,
+    COLUMNS,
+    MORE,
+    RATES,
+    Hiding,
+    on,
+    put_files,
+    running,
+    shown_by,
+    start,
+    streamed,
+)
+from governed_world import SEEN, World, limit
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+from ranger_world import allow, mask, row_filter
+
+from lockgate.framework.governance.ranger.service_definition import service_definition
+
+if TYPE_CHECKING:
+    from governed_foreign import Made
+    from pyspark.sql import DataFrame
+
+    from lockgate import Lake
+
+# --- rows and values ---
+
+
+@pytest.mark.parametrize("using", ["parquet", "csv", "json", "orc"])
+def test_a_stream_of_a_table_shows_what_a_query_shows(world: World, foreign_table: Made, using: str) -> None:
+    name = foreign_table(f"streamed_{using}", using)
+    limit(world, name)
+    session = world.session("ann")
+    columns = ["id", "name", "ssn", "dept"]
+    expected = sorted(map(tuple, session.table(name).select(columns).collect()), key=repr)
+    assert [(row[0], row[2]) for row in expected] == SEEN
+    assert streamed(session.readStream.table(name).select(columns)) == expected
+    session.readStream.table(name).createOrReplaceTempView("streamed_view")
+    assert streamed(session.sql("SELECT id, name, ssn, dept FROM streamed_view")) == expected
+    query = f"SELECT id, name, ssn, dept FROM STREAM {name} WHERE id > 0"
+    assert streamed(session.sql(query)) == expected
+    assert streamed(world.session("root").readStream.table(name).select("id")) == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_stream_of_a_table_of_another_catalog_shows_what_is_permitted(world: World) -> None:
+    world.put(
+        allow(f"{RATES}.*", users=["ann"]),
+        row_filter(RATES, "value % 4 = 1", users=["ann"]),
+        mask(f"{RATES}.timestamp", "MASK_NULL", users=["ann"]),
+    )
+    frame = world.session("ann").readStream.table(RATES).where("value < 10")
+    assert streamed(frame.select("value", "timestamp")) == [(1, None), (5, None), (9, None)]
+    frame = world.session("ann").sql(f"SELECT value FROM STREAM {RATES} WHERE value < 10")
+    assert streamed(frame) == [(1,), (5,), (9,)]
+    assert len(streamed(world.session("root").readStream.table(RATES).where("value < 10"))) == 10
+
+
+@pytest.mark.parametrize("using", ["parquet", "csv", "json", "text"])
+def test_a_stream_of_files_shows_what_a_query_shows(
+    world: World, hiding: Hiding, tmp_path: Path, using: str
+) -> None:
+    root, session = world.session("root"), world.session("ann")
+    folder = str(tmp_path / "in" / using)
+    if using == "text":
+        hiding.hide(row_filter="""value LIKE "%'x'%" """, value="upper(value)")
+        put_files(folder, using=using)
+        read = lambda reader: reader.text(folder)  # noqa: E731 - the same of both readers
+    else:
+        hiding.hide("salary", row_filter="dept = 'x'", ssn="concat('xxx-xx-', right(ssn, 4))")
+        put_files(folder, using=using)
+        read = lambda reader: (  # noqa: E731 - the same of both readers
+            reader.schema(COLUMNS).format(using).load(folder).drop("salary")
+        )
+    expected = sorted(map(tuple, read(session.read).collect()), key=repr)
+    assert len(expected) == 2
+    assert streamed(read(session.readStream)) == expected
+    assert len(streamed(read(root.readStream))) == 4
+
+
+def test_files_are_limited_by_their_folder_and_not_one_by_one(world: World, tmp_path: Path) -> None:
+    folder = put_files(tmp_path / "in")
+    session = world.session("ann")
+
+    def read() -> list[Any]:
+        return streamed(session.readStream.schema(COLUMNS).parquet(folder).select("id"))
+
+    world.put(on(folder, "read", recursive=False), serviceDef=service_definition())
+    assert read() == [(1,), (2,), (3,), (4,)]
+    world.put(on(f"{folder}-of-others", "read"), serviceDef=service_definition())
+    with pytest.raises(AnalysisException, match=f"SELECT on path {folder} is denied to user 'ann'"):
+        read()
+
+
+def test_a_stream_of_a_pattern_asks_about_what_matches(world: World, tmp_path: Path) -> None:
+    session = world.session("ann")
+    for number in (1, 2):
+        put_files(tmp_path / "in" / f"part-{number}", f"({number}, 'a', 'b', 'c', 1)")
+    mine = [on(tmp_path / "in" / f"part-{number}", "read") for number in (1, 2)]
+    mine[1]["id"] += 1
+    world.put(*mine, serviceDef=service_definition())
+    frame, seen = session.readStream.schema(COLUMNS).parquet(f"{tmp_path}/in/part-*").select("id"), []
+    with running(frame, seen) as query:
+        assert sorted(seen) == [(1,), (2,)]
+        put_files(tmp_path / "in" / "part-3", "(3, 'a', 'b', 'c', 1)")
+        with pytest.raises(StreamingQueryException, match="is denied to user 'ann'"):
+            query.processAllAvailable()
+    assert sorted(seen) == [(1,), (2,)]
+
+
+def test_denied_columns_and_names_of_files_are_refused_by_name(world: World, foreign_table: Made) -> None:
+    name = foreign_table("denied_streams")
+    limit(world, name)
+    session = world.session("ann")
+    frame = session.readStream.table(name)
+    for used in (frame.select("salary"), frame.where("salary > 5").select("id"), frame):
+        with pytest.raises(StreamingQueryException, match=r"column .*denied_streams\.salary"):
+            streamed(used)
+    with pytest.raises(StreamingQueryException, match=r"column input_file_name\(\) of"):
+        streamed(frame.selectExpr("input_file_name() AS f"))
+    with pytest.raises(AnalysisException, match="_metadata"):
+        frame.select("_metadata.file_path")
+    with pytest.raises(PySparkException, match="_metadata"):
+        streamed(session.sql(f"SELECT _metadata.file_path FROM STREAM {name}"))
+
+
+# --- changes of policies ---
+
+
+def test_a_stream_ends_when_policies_change(
+    world: World, foreign_table: Made, lake: Lake, tmp_path: Path
+) -> None:
+    name = foreign_table("changed_streams")
+    checkpoint = {"checkpointLocation": tmp_path / "checkpoint"}
+    mine = (allow(f"{name}.*", users=["ann"]), on(tmp_path, "read", "write"))
+
+    def put(condition: str) -> None:
+        only = row_filter(name, condition, users=["ann"])
+        world.put(*mine, only, serviceDef=service_definition())
+
+    put("dept = 'x'")
+    session = world.session("ann")
+    frame = session.readStream.table(name).select("id")
+    assert streamed(frame, **checkpoint) == [(1,), (3,)]
+    lake.sql(f"INSERT INTO {name} VALUES {MORE}")
+    put("dept = 'y'")
+    seen: list[Any] = []
+    with pytest.raises(StreamingQueryException, match=f"table {name} {CHANGED}") as found:
+        streamed(frame, seen, **checkpoint)
+    assert seen == []
+    assert "dept =" not in str(found.value)
+    frame = session.readStream.table(name).select("id")
+    assert streamed(frame, **checkpoint) == [(6,)]
+    world.put(on(tmp_path, "read", "write"), serviceDef=service_definition())
+    lake.sql(f"INSERT INTO {name} VALUES {MORE}")
+    with pytest.raises(StreamingQueryException, match=f"SELECT on table {name} is denied to user 'ann'"):
+        streamed(frame, seen, **checkpoint)
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [  # no policy of Ranger hides a part of a path
+        (kind, change)
+        for kind in ("table", "catalog", "files")
+        for change in ("narrowed", "revoked")
+        if (kind, change) != ("files", "narrowed")
+    ],
+)
+def test_a_stream_that_saw_all_asks_again(
+    world: World, foreign_table: Made, lake: Lake, tmp_path: Path, kind: str, change: str
+) -> None:
+    """It has no barrier, so that its progress counts its rows."""
+    session, seen = world.session("ann"), []
+    folder = str(tmp_path / "in")
+    if kind == "files":
+        put_files(folder)
+        world.put(on(folder, "read"), serviceDef=service_definition())
+        frame, name = session.readStream.schema(COLUMNS).parquet(folder), f"path {folder}"
+    else:
+        name = RATES if kind == "catalog" else foreign_table("asked_streams")
+        world.put(allow(f"{name}.*", users=["ann"]))
+        frame = session.readStream.table(name)
+    column = "value" if kind == "catalog" else "id"
+    query = start(frame.select(column), seen)
+    try:
+        if kind == "catalog":
+            while not seen:
+                query.awaitTermination(0.2)
+        else:
+            query.processAllAvailable()
+        if change == "narrowed":
+            world.put(allow(f"{name}.*", users=["ann"]), row_filter(name, f"{column} = 1", users=["ann"]))
+        else:
+            world.put(serviceDef=service_definition())
+        before = len(seen)
+        if kind != "catalog":
+            put_files(folder) if kind == "files" else lake.sql(f"INSERT INTO {name} VALUES {MORE}")
+        message = CHANGED if change == "narrowed" else f"SELECT on .*{name}.* is denied to user 'ann'"
+        end = (lambda: query.awaitTermination(60)) if kind == "catalog" else query.processAllAvailable
+        with pytest.raises(StreamingQueryException, match=message):
+            end()
+    finally:
+        query.stop()
+    if kind == "catalog":
+        assert len(seen) % 10 == 0
+    else:
+        assert sorted(seen) == [(1,), (2,), (3,), (4,)]
+        assert len(seen) == before
+        assert any(each["numInputRows"] == 4 for each in query.recentProgress)
+
+
+def test_two_users_follow_one_table_at_a_time(world: World, foreign_table: Made, lake: Lake) -> None:
+    name = foreign_table("shared_streams")
+    rights = [allow(f"{name}.*", users=["ann", "bob"])]
+    rights += [
+        row_filter(name, f"dept = '{dept}'", users=[user]) for user, dept in (("ann", "x"), ("bob", "y"))
+    ]
+    world.put(*rights)
+    seen: dict[str, list[Any]] = {"ann": [], "bob": []}
+    queries = [start(world.session(user).readStream.table(name).select("id"), seen[user]) for user in seen]
+    try:
+        for rows in (
+            "(11, '', '', 'x', 0), (12, '', '', 'y', 0)",
+            "(13, '', '', 'x', 0), (14, '', '', 'y', 0)",
+        ):
+            for query in queries:
+                query.processAllAvailable()
+            lake.sql(f"INSERT INTO {name} VALUES {rows}")
+        for query in queries:
+            query.processAllAvailable()
+    finally:
+        for query in queries:
+            query.stop()
+    assert sorted(seen["ann"]) == [(1,), (3,), (11,), (13,)]
+    assert sorted(seen["bob"]) == [(2,), (4,), (12,), (14,)]
+
+
+def test_what_a_stream_is_joined_with_is_asked_about_again(
+    world: World, foreign_table: Made, tmp_path: Path
+) -> None:
+    name = foreign_table("static_streams")
+    mine = (allow(f"{name}.*", users=["ann"]), on(tmp_path, "read"))
+    session = world.session("ann")
+    for condition in (None, "dept = 'x'"):
+        folder = put_files(tmp_path / ("limited" if condition else "open"))
+        only = [row_filter(name, condition, users=["ann"])] if condition else []
+        world.put(*mine, *only, serviceDef=service_definition())
+        frame = session.readStream.schema(COLUMNS).parquet(folder).select("id")
+        frame, seen = frame.join(session.table(name).select("id", "dept"), "id"), []
+        with running(frame, seen) as query:
+            assert len(seen) == (2 if condition else 4)
+            world.put(*mine, row_filter(name, "dept = 'y'", users=["ann"]), serviceDef=service_definition())
+            put_files(folder)
+            with pytest.raises(StreamingQueryException, match=f"table {name} {CHANGED}"):
+                query.processAllAvailable()
+        assert len(seen) == (2 if condition else 4)
+
+
+# --- operators above ---
+
+
+def test_state_is_kept_of_permitted_rows(world: World, foreign_table: Made, lake: Lake) -> None:
+    name = foreign_table("stateful_streams")
+    limit(world, name)
+    lake.sql(f"INSERT INTO {name} VALUES {MORE}")
+    session = world.session("ann")
+    frame = session.readStream.table(name).selectExpr("*", "timestamp_seconds(id * 100) AS at")
+    timed = frame.withWatermark("at", "10 seconds")
+    grouped = frame.groupBy("dept").count()
+    assert streamed(grouped, mode="complete") == [("x", 3)]
+    windows = timed.groupBy("at").count().selectExpr("unix_seconds(at)", "count")
+    assert streamed(windows) == [(100, 1), (300, 1)]
+    assert streamed(frame.dropDuplicates(["dept"]).select("dept")) == [("x",)]
+    assert streamed(timed.dropDuplicatesWithinWatermark(["dept"]).select("dept")) == [("x",)]
+    assert streamed(frame.selectExpr("8 / (id - 2) AS v").select("v").where("v > 0")) == [
+        (2.6666666666666665,),
+        (8.0,),
+    ]
+    assert streamed(frame.select("id").union(session.readStream.table(name).select("id"))) == [
+        (1,), (1,), (3,), (3,), (5,), (5,),
+    ]  # fmt: skip
+    again = session.readStream.table(name).select("id", "name")
+    joined = frame.select("id", "dept").join(again, "id").select("id", "dept", "name")
+    assert streamed(joined) == [(1, "x", "ann"), (3, "x", "cal"), (5, "x", "eve")]
+    own = frame.select("id").join(frame.selectExpr("id + 2 AS id"), "id")
+    assert streamed(own) == [(3,), (5,)]
+
+
+def test_streams_of_which_one_is_limited_are_joined(
+    world: World, foreign_table: Made, tmp_path: Path
+) -> None:
+    name = foreign_table("joined_streams")
+    folder = put_files(tmp_path / "open")
+    rights = [allow(f"{name}.*", users=["ann"]), row_filter(name, "dept = 'x'", users=["ann"])]
+    world.put(*rights, on(folder, "read"), serviceDef=service_definition())
+    session, seen = world.session("ann"), []
+    open_rows = session.readStream.schema(COLUMNS).parquet(folder).selectExpr("id", "salary + 1 AS more")
+    frame = session.readStream.table(name).select("id", "ssn").join(open_rows, "id")
+    with running(frame.select("id", "more"), seen) as query:
+        assert sorted(seen) == [(1, 101), (3, 301)]
+        told = shown_by(query)
+    assert "rights of ann" in told
+    assert "222-22" not in told
+
+
+def test_a_limited_stream_shows_no_counts_and_no_conditions(world: World, foreign_table: Made) -> None:
+    name = foreign_table("told_streams")
+    world.put(
+        allow(f"{name}.*", users=["ann"]),
+        row_filter(name, "dept = 'x' AND name <> 'nobody-42'", users=["ann"]),
+        mask(f"{name}.ssn", "CUSTOM", value="concat('masked-', right(ssn, 4))", users=["ann"]),
+    )
+    seen: list[Any] = []
+    with running(world.session("ann").readStream.table(name).select("id", "ssn"), seen) as query:
+        told = shown_by(query)
+        assert [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]] == []
+    assert sorted(seen) == [(1, "masked-1111"), (3, "masked-3333")]
+    assert "rights of ann" in told
+    for hidden in ("nobody-42", "masked-", "222-22"):
+        assert hidden not in told
+
+
+def test_functions_of_a_batch_have_the_rights_of_its_user(world: World, foreign_table: Made) -> None:
+    name = foreign_table("batch_streams")
+    limit(world, name)
+    found: list[Any] = []
+
+    def use(rows: DataFrame, _: int) -> None:
+        session = rows.sparkSession
+        found.append(session.sql(f"SELECT id FROM {name}").collect())
+        rows.createOrReplaceTempView("rows_of_batch")
+        found.append(session.sql("SELECT id FROM rows_of_batch").collect())
+        found.append(rows.inputFiles())
+
+    writer = world.session("ann").readStream.table(name).select("id").writeStream.foreachBatch(use)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert [sorted(map(tuple, each)) for each in found] == [[(1,), (3,)], [(1,), (3,)], []]
