@@ -38,8 +38,6 @@ _POSITION = "struct<range: int, key: bigint>"
 _SETTINGS = {
     # Values are stored again as they are: blanks of CHAR are neither added nor counted.
     "spark.sql.legacy.charVarcharAsString": "true",
-    # The rows of a batch are ranked together with those of the sample.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(SAMPLE_ROWS),
     "spark.lockgate.result.cache": "false",
     # No value goes anywhere else.
     "spark.lockgate.lineage": "off",
@@ -111,17 +109,24 @@ def placement(
         register(module)
     columns, curve = list(order.columns), order.curve
 
+    def located(batches: Sequence[pa.Array]) -> pa.Array:
+        rows = pa.Table.from_arrays(pa.concat_arrays(batches).flatten(), names=columns)
+        # Spark names the time zone of a timestamp in one way here, in another there.
+        keys = Sample(found.cast(rows.schema), curve).keys(rows)
+        numbers = np.searchsorted(starts, keys, "right").astype(np.int32)
+        signed = (keys ^ _TOP_BIT).view(np.int64)
+        return pa.StructArray.from_arrays([pa.array(numbers), pa.array(signed)], ["range", "key"])
+
     def locate(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        sample = None
+        # The rows of a scan come a few thousand at a time, and the sample is ranked again with each part.
+        waiting: list[pa.Array] = []
         for batch in batches:
-            rows = pa.Table.from_arrays(batch.flatten(), names=columns)
-            if sample is None:
-                # Spark names the time zone of a timestamp in one way here, in another there.
-                sample = Sample(found.cast(rows.schema), curve)
-            keys = sample.keys(rows)
-            numbers = np.searchsorted(starts, keys, "right").astype(np.int32)
-            signed = (keys ^ _TOP_BIT).view(np.int64)
-            yield pa.StructArray.from_arrays([pa.array(numbers), pa.array(signed)], ["range", "key"])
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= SAMPLE_ROWS:
+                yield located(waiting)
+                waiting = []
+        if waiting:
+            yield located(waiting)
 
     return locate
 
