@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ import pytest
 from ordered_table import COUNT, Make, compact, content, entries_of, files_in, maker, rows
 
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
+from lockgate.framework.store.ddl.schema_changes import AddColumn
+from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, call
 from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.procedures.builtin.compact import ranges as ranges_module
@@ -97,3 +100,60 @@ def test_a_failed_job_leaves_nothing(lake: Lake, make: Make, monkeypatch: pytest
     with pytest.raises(Exception, match=r"Spark wrote \d+ rows for the 3000 rows of bucket 0"):
         compact(lake, table)
     assert table.latest_snapshot() == snapshot
+
+
+def test_a_table_that_is_altered_in_between_is_left(
+    lake: Lake, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, rewrite = make(), compact_module.rewrite_by_spark
+    names = files_in(table)
+
+    def altered(*arguments: Any) -> Any:
+        lake.catalog.alter_table(str(table.identifier), [AddColumn(("more",), STRING)])
+        return rewrite(*arguments)
+
+    monkeypatch.setattr(compact_module, "rewrite_by_spark", altered)
+    with pytest.raises(Exception, match="was altered while its files were written again; repeat the call"):
+        compact(lake, table)
+    assert {name for name in files_in(table) - names if name.startswith("data-")} == set()
+    monkeypatch.undo()
+    compact(lake, table)
+    assert lake.table(str(table.identifier)).where("more IS NULL").count() == COUNT
+
+
+def test_settings_of_the_session_change_no_row(lake: Lake, database: str) -> None:
+    name = f"{database}.odd"
+    lake.sql(f"CREATE TABLE lake.{name} (id BIGINT, v STRING, t TIMESTAMP, n TIMESTAMP_NTZ, `A b` STRING)")
+    table = lake.catalog.load_table(name)
+    values = {
+        "id": list(range(500)),
+        "v": [f"{n % 9}" for n in range(500)],
+        "t": [dt.datetime(1883, 11, 18, tzinfo=dt.UTC) + dt.timedelta(minutes=n) for n in range(500)],
+        "n": [dt.datetime(2026, 3, 29, 1) + dt.timedelta(minutes=n) for n in range(500)],
+        "A b": [None if n % 3 else "x" for n in range(500)],
+    }
+    table.append(pa.table(values, schema=table.schema.arrow_schema))
+    before = content(table)
+    odd = {
+        "spark.sql.session.timeZone": "America/Los_Angeles",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.storeAssignmentPolicy": "STRICT",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.useLargeVarTypes": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+        "spark.lockgate.result.cache": "true",
+    }
+    for key, value in odd.items():
+        lake.spark.conf.set(key, value)
+    try:
+        lake.sql(f"CACHE TABLE lake.{name}")
+        for by in ("t,n,v", "A b,t"):
+            compact(lake, table, "hilbert", by)
+            assert content(table) == before
+        assert lake.table(name).count() == 500
+    finally:
+        lake.sql(f"UNCACHE TABLE IF EXISTS lake.{name}")
+        for key in odd:
+            lake.spark.conf.unset(key)
+        lake.spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -17,8 +17,9 @@ from lockgate.procedures.procedure import ProcedureContext
 
 AUTO, PYTHON, SPARK = "auto", "python", "spark"
 ENGINES = (AUTO, PYTHON, SPARK)
-# Spark's timestamps have microseconds, and a time of day has no type of Spark here.
-_NOT_OF_SPARK = re.compile(r"\bTIMESTAMP\([7-9]\)|\bTIME\(")
+# Spark's timestamps have microseconds, and a time of day has no type of Spark here. The connector fills up
+# CHAR and cuts VARCHAR, where other engines have stored texts of any length.
+_NOT_OF_SPARK = re.compile(r"\bTIMESTAMP\([7-9]\)|\b(?:TIME|CHAR|VARCHAR)\(")
 _SHUFFLE_ENCRYPTION = "spark.io.encryption.enabled"
 
 
@@ -71,7 +72,7 @@ def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:
         return "an option of the table decides which files a query reads"
     for field in schema.fields:
         if _NOT_OF_SPARK.search(str(field.type)):
-            return f"column {field.name!r} is {field.type}, whose values Spark does not hold"
+            return f"column {field.name!r} is {field.type}, whose values Spark does not hold as they are"
     if len({name.lower() for name in schema.field_names}) < len(schema.field_names):
         return "names of columns differ by case alone"
     count = schema.bucket_count

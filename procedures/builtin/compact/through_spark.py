@@ -36,8 +36,6 @@ _DESCRIPTION = "spark.job.description"
 _TOP_BIT = np.uint64(1 << 63)
 _POSITION = "struct<range: int, key: bigint>"
 _SETTINGS = {
-    # Values are stored again as they are: blanks of CHAR are neither added nor counted.
-    "spark.sql.legacy.charVarcharAsString": "true",
     "spark.lockgate.result.cache": "false",
     # No value goes anywhere else.
     "spark.lockgate.lineage": "off",
