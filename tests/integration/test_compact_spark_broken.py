@@ -77,7 +77,7 @@ def test_a_failed_job_leaves_nothing(lake: Lake, make: Make, monkeypatch: pytest
         return keys(self, part)
 
     monkeypatch.setattr(ranges_module.Sample, "keys", breaks)
-    with pytest.raises(Exception, match=r"Spark did not order the rows, and nothing has changed: .*"):
+    with pytest.raises(Exception, match="and nothing has changed: OSError: the disk of"):
         compact(lake, table)
     monkeypatch.undo()
     assert (files_in(table), table.latest_snapshot()) == (names, snapshot)

@@ -196,11 +196,14 @@ def _failures_named(table: Table) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of what went wrong; errors of the JVM have causes."""
+    """Return the line with the error: those of the JVM have causes, those of workers a traceback."""
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None and java.getCause() is not None:
         java = java.getCause()
-    return str(error if java is None else java.getMessage()).strip().partition("\n")[0]
+    first, *others = (str(error if java is None else java.getMessage()).strip() or repr(error)).splitlines()
+    if not first.endswith("(most recent call last):"):
+        return first
+    return next((line for line in others if line.strip() and not line[0].isspace()), first)
 
 
 def _free_name(table: Table) -> str:
