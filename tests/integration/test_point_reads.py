@@ -328,3 +328,18 @@ def test_columns_of_files(spark: SparkSession, numbers: str) -> None:
     (found,) = ask(spark, numbers, "id = 17", columns)
     assert found.endswith(", 7, '', 0)")
     assert len(ask(spark, numbers, "id IN (7, 17) AND _ROW_INDEX = 7", "id")) == 2
+
+
+def test_what_the_driver_has_read_is_computed_once(spark: SparkSession, numbers: str) -> None:
+    """Both sides of a union join the same rows, so the second takes what the first has broadcast."""
+
+    def joined(value: int) -> str:
+        few = f"SELECT id FROM {numbers} WHERE n = {value}"
+        return f"SELECT n.n, count(*) AS c FROM {numbers} n JOIN ({few}) f ON n.id = f.id GROUP BY n.n"
+
+    same = spark.sql(f"SELECT c FROM ({joined(7)}) UNION ALL SELECT n FROM ({joined(7)})")
+    other = spark.sql(f"SELECT c FROM ({joined(7)}) UNION ALL SELECT n FROM ({joined(8)})")
+    assert sorted(row[0] for row in same.collect()) == [5, 7]
+    assert sorted(row[0] for row in other.collect()) == [5, 8]
+    plans = [frame._jdf.queryExecution().executedPlan().toString() for frame in (same, other)]
+    assert ["ReusedSubquery" in each for each in plans] == [True, False]

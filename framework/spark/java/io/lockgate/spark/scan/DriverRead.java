@@ -2,6 +2,7 @@ package io.lockgate.spark.scan;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
@@ -53,6 +54,22 @@ public final class DriverRead {
 
   public InternalRow[] rows() {
     return rows;
+  }
+
+  /**
+   * Equal rows of equal scans: Spark then broadcasts them once, and computes what is above once.
+   */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof DriverRead read
+        && scan.equals(read.scan)
+        && count == read.count
+        && Arrays.equals(rows, read.rows);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * scan.hashCode() + Arrays.hashCode(rows);
   }
 
   /**
