@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet
 import pytest
 from governed_foreign import (
     CHANGED,
@@ -129,6 +130,52 @@ def test_denied_columns_and_names_of_files_are_refused_by_name(world: World, for
         frame.select("_metadata.file_path")
     with pytest.raises(PySparkException, match="_metadata"):
         streamed(session.sql(f"SELECT _metadata.file_path FROM STREAM {name}"))
+
+
+def test_conditions_of_all_kinds_limit_a_stream(
+    world: World, foreign_table: Made, lake: Lake, tmp_path: Path
+) -> None:
+    """Spark replaces the time of a batch late, and plans subqueries and padded texts in ways of their own."""
+    name, other = foreign_table("conditions"), foreign_table("of_conditions")
+    lake.sql(f"ALTER TABLE {name} ADD COLUMNS (code CHAR(4), at TIMESTAMP)")
+    lake.sql(f"INSERT INTO {name} VALUES (7, 'gus', '7', 'x', 1, 'ab', TIMESTAMP '2001-01-01 00:00:00')")
+    session = world.session("ann")
+    for condition, expected in (
+        ("at < current_timestamp() AND CAST(at AS DATE) < current_date()", [(7, "ab  ")]),
+        (
+            f"id > 3 AND id IN (SELECT id FROM {other} WHERE dept = 'y') OR code = 'ab'",
+            [(4, None), (7, "ab  ")],
+        ),
+        ("name = current_user()", [(1, None)]),
+    ):
+        world.put(allow(f"{name}.*", users=["ann"]), row_filter(name, condition, users=["ann"]))
+        frame = session.readStream.option("maxFilesPerTrigger", 1).table(name)
+        assert streamed(frame.select("id", "code")) == expected
+
+
+def test_a_limited_stream_writes_what_it_shows(
+    world: World, foreign_table: Made, lake: Lake, table: Made, tmp_path: Path
+) -> None:
+    name, target = foreign_table("written_streams"), table("written_streams")
+    lake.sql(f"CREATE TABLE {target} (id BIGINT, ssn STRING)")
+    world.put(
+        allow(f"{name}.*", users=["ann"]),
+        row_filter(name, "dept = 'x'", users=["ann"]),
+        mask(f"{name}.ssn", "MASK_NULL", users=["ann"]),
+        allow(f"{target}.*", "select", "insert", users=["ann"]),
+        on(tmp_path, "read", "write"),
+        serviceDef=service_definition(),
+    )
+    frame = world.session("ann").readStream.table(name).select("id", "ssn")
+    writer = frame.writeStream.trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "first")).toTable(target).awaitTermination()
+    writer = frame.writeStream.trigger(availableNow=True).format("parquet")
+    writer.option("checkpointLocation", str(tmp_path / "second")).start(
+        str(tmp_path / "out")
+    ).awaitTermination()
+    assert world.sql(f"SELECT * FROM {target}", "root") == [(1, None), (3, None)]
+    written = pyarrow.parquet.read_table(tmp_path / "out").sort_by("id").to_pydict()
+    assert written == {"id": [1, 3], "ssn": [None, None]}
 
 
 # --- changes of policies ---

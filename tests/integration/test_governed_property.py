@@ -239,7 +239,7 @@ def test_a_function_of_the_user_is_called_for_shown_rows_alone(world: World, tab
     assert whole == ("failed", "PYTHON")
 
 
-@pytest.mark.parametrize("kind", ["append", "key"])
+@pytest.mark.parametrize("kind", ["append", "key", "files"])
 def test_a_stream_gives_what_is_shown(world: World, tables: dict[str, str], kind: str) -> None:
     random, seen = Random(FIRST_SEED + len(kind)), []
     for policy in [Hidden(), *(hidden(random) for _ in range(3))]:

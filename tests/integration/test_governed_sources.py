@@ -22,6 +22,7 @@ from governed_holes import (
 )
 from governed_world import governed
 from pyspark.sql.datasource import DataSource
+from ranger_world import allow
 
 folder, step = Path(sys.argv[1]), int(sys.argv[2])
 jdbc, url = "spark.sql.catalog.derby", "jdbc:derby:memory:holes"
@@ -50,6 +51,7 @@ columns = ", ".join(f'"{name}" {kind}' for name, kind in named)
 values = ", ".join(f"({key}, '{name}', {n}, '{dept}', {pay})" for key, name, n, dept, pay in ROWS)
 connection.createStatement().execute(f'CREATE TABLE "holes" ({columns})')
 connection.createStatement().execute(f'INSERT INTO "holes" VALUES {values}')
+connection.createStatement().execute('CREATE TABLE "open" ("id" BIGINT)')
 lake.sql("CREATE NAMESPACE lake.holes")
 plain = COLUMNS.replace(" NOT NULL", "")
 lake.sql(f"CREATE TABLE {TABLES['hive']} (id BIGINT, name STRING, n INT, pay INT)"
@@ -99,6 +101,15 @@ with governed(lake, folder / "policies.json") as world:
         except Exception as error:
             if f"SELECT on path {called} is denied to user 'ann'" not in str(error):
                 wrongs.append(f"{name}: {error}"[:400])
+    # Options of a read may name another table to a database.
+    world.put(allow("derby.APP.open.*", users=["ann"]))
+    for options in ({"dbtable": 'APP."holes"'}, {"prepareQuery": "WITH x AS (SELECT 1)"}):
+        try:
+            rows = ann.read.options(**options).table("derby.APP.open").collect()
+            wrongs.append(f"{options} gives {rows}")
+        except Exception as error:
+            if "may not read table derby.APP.open with the options" not in str(error):
+                wrongs.append(f"{options}: {error}"[:400])
     print("wrongs", json.dumps([len(tried), *wrongs]))
 lake.spark.stop()
 """

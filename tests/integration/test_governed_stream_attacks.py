@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from governed_foreign import (
+    CHANGED,
     COLUMNS,
+    RATES,
     Hiding,
     on,
     put_files,
@@ -15,13 +17,16 @@ from governed_foreign import (
 )
 from governed_world import World
 from pyspark.errors import AnalysisException, StreamingQueryException
-from ranger_world import allow, row_filter
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from ranger_world import allow, deny, mask, row_filter
 
 from lockgate.framework.governance.ranger.service_definition import service_definition
 
 if TYPE_CHECKING:
     from governed_foreign import Made
     from pyspark.sql import DataFrame
+
+    from lockgate import Lake
 
 
 def test_a_checkpoint_lends_no_files_to_another_stream(
@@ -112,6 +117,54 @@ def test_streams_without_batches_take_a_right_of_their_own(world: World) -> None
         query.awaitTermination(60)
 
 
+def test_a_source_without_files_is_limited_by_its_class(world: World, hiding: Hiding) -> None:
+    session = world.session("ann")
+    rate = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10)
+    hiding.hide("timestamp", row_filter="value % 2 = 0", value="value * 100")
+    assert streamed(rate.load().select("value").where("value < 500")) == [(0,), (200,), (400,)]
+    with pytest.raises(StreamingQueryException, match="column timestamp"):
+        streamed(rate.load())
+
+    class Counter(SimpleDataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+            return {"at": 0}
+
+        def read(self, start: dict[str, int]) -> tuple[Any, dict[str, int]]:
+            return iter([(start["at"], "a"), (start["at"] + 1, "b")]), {"at": start["at"] + 2}
+
+        def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Any:  # noqa: N802 - Spark's name
+            return iter([(each, "ab"[each % 2]) for each in range(start["at"], end["at"])])
+
+    class Counting(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "counting"
+
+        def schema(self) -> str:
+            return "id INT, name STRING"
+
+        def simpleStreamReader(self, schema: object) -> Counter:  # noqa: N802 - Spark's name
+            return Counter()
+
+    session.dataSource.register(Counting)
+    hiding.hide(row_filter="id % 2 = 1", name="upper(name)")
+    frame = session.readStream.format("counting").load()
+    assert streamed(frame.where("id < 4"))[:1] == [(1, "B")]
+    hiding.hide(row_filter="id % 2 = 0")
+    with pytest.raises(StreamingQueryException, match=f"path PythonTable {CHANGED}"):
+        streamed(frame)
+
+
+def test_no_right_to_clean_ends_a_stream_at_its_start(world: World, hiding: Hiding, tmp_path: Path) -> None:
+    hiding.hide(row_filter="id = 1")
+    folder = put_files(tmp_path / "in")
+    cleaning = world.session("ann").readStream.schema(COLUMNS).option("cleanSource", "delete")
+    frame = cleaning.parquet(folder).select("id")
+    hiding.may_write = False
+    with pytest.raises(AnalysisException, match=f"INSERT on path {folder} is denied"):
+        streamed(frame)
+
+
 def test_records_name_the_relation_of_a_stream(world: World, foreign_table: Made, tmp_path: Path) -> None:
     name = foreign_table("recorded_streams")
     folder = put_files(tmp_path / "in")
@@ -130,3 +183,24 @@ def test_records_name_the_relation_of_a_stream(world: World, foreign_table: Made
         streamed(frame.select("id"))
         assert resource in {each.resource for each in world.records}
         assert all(each.allowed for each in world.records)
+
+
+def test_options_of_a_read_show_nothing_that_is_hidden(world: World, lake: Lake, foreign_table: Made) -> None:
+    """With another separator, the first column of a row holds all the others."""
+    name = foreign_table("separated", "csv")
+    may, refused = allow(f"{name}.*", users=["ann"]), f"may not read table {name} with the options sep"
+    session = world.session("ann")
+    for hidden in (mask(f"{name}.ssn", "MASK_NULL", users=["ann"]), deny(f"{name}.salary", users=["ann"])):
+        world.put(may, hidden)
+        for read in (session.read, session.readStream):
+            with pytest.raises(AnalysisException, match=refused):
+                read.option("SEP", "|").table(name)
+        with pytest.raises(AnalysisException, match=refused):
+            world.sql(f"SELECT name FROM {name} WITH ('sep' = '|')")
+        for options in ({"PATH": "/etc"}, {"maxFilesPerTrigger": "1"}):
+            assert session.read.options(**options).table(name).select("name").count() == 4
+    world.put(may)
+    assert session.read.option("sep", "|").table(name).where("id IS NULL").count() == 4
+    world.put(allow(f"{RATES}.*", users=["ann"]))
+    with pytest.raises(AnalysisException, match=f"may not read table {RATES} with the options rowsperbatch"):
+        session.readStream.option("rowsPerBatch", 5).table(RATES)

@@ -14,7 +14,7 @@ import pyarrow.parquet
 from governed_world import ROWS
 from ranger_world import item
 
-from lockgate.framework.access import AccessRequest, Decision, SqlDecision
+from lockgate.framework.access import AccessRequest, Action, Decision, SqlDecision
 from lockgate.framework.plugins import hookimpl
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Hiding:
     """A plugin that decides about paths below a folder, for ann: no policy of Ranger hides rows of a path."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self.decision = str(folder), SqlDecision()
+        self._folder, self.decision, self.may_write = str(folder), SqlDecision(), True
 
     def hide(self, columns: str = "", row_filter: str | None = None, **masks: str) -> None:
         denied = {each: (f"column {each}",) for each in columns.split()}
@@ -85,8 +85,9 @@ class Hiding:
 
     @hookimpl
     def lockgate_authorize(self, request: AccessRequest) -> Decision | None:
-        """Return no opinion about anything but queries."""
-        return None
+        """Return no opinion about anything but queries, unless ann may not write."""
+        is_write = request.principal.user == "ann" and request.action is Action.INSERT
+        return Decision.denied("the right to write") if is_write and not self.may_write else None
 
     @hookimpl
     def lockgate_authorize_sql(

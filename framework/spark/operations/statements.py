@@ -28,8 +28,10 @@ from lockgate.framework.spark.vocabulary.plan_nodes import (
     COPYING,
     FILE_SOURCES,
     FREE,
+    FREE_OPTIONS,
     FREE_SINKS,
     NAME_ALONE,
+    READ_OPTIONS,
     RELATIONS,
     SETTINGS,
     SHOWING,
@@ -126,8 +128,8 @@ def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
     if name in SETTINGS:
         yield from _refused_setting(context, node)
         return
-    if name == NAME_ALONE:
-        yield from _unnamed(context, node)
+    if name in (NAME_ALONE, READ_OPTIONS):
+        yield from (_unnamed if name == NAME_ALONE else _refused_options)(context, node)
         return
     for action, target in _needed(node):
         yield from _denied(action, target)
@@ -206,6 +208,32 @@ def _unnamed(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
         apply_for = plugins().authorize_sql(request, types, records=False).apply_for
         if apply_for:
             yield _refused(context, target, apply_for)
+
+
+def _refused_options(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield the refusal of options of a read: by them the source of a table may find other rows and values.
+
+    Of Spark's own tables of files it stays the same files, but they are read in another way, as with another
+    separator of columns. That is free where nothing is hidden.
+    """
+    given = [
+        name
+        for name in (node["setting"] or "").split(",")
+        if name not in FREE_OPTIONS and not name.startswith("lockgate.")
+    ]
+    for named in node["targets"] if given else ():
+        target = _target(named)
+        types = {column["name"]: column["type"] for column in named["columns"] or ()}
+        request = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+        seen = plugins().authorize_sql(request, types, records=False)
+        if node["source"] == "files" and not seen.is_restricted:
+            continue
+        for error in _denied(Action.CALL, Target("statement", READ_OPTIONS, catalog=SESSION_CATALOG)):
+            yield AccessDeniedError(
+                f"user {context.principal.user!r} may not read {target} with the options {', '.join(given)}, "
+                f"by which it could show what is hidden; apply for: {'; '.join(error.apply_for)}",
+                error.apply_for,
+            )
 
 
 def _denied(action: Action, target: Target) -> Iterator[AccessDeniedError]:

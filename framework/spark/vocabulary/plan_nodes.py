@@ -138,6 +138,14 @@ ACTIONS["CleanedSource"] = Action.INSERT
 # A table or view that is all of a plan, as where Spark's catalog lists columns.
 NAME_ALONE = "NameAlone"
 
+# Options that a read gives a table of another catalog. The free ones change at most when a stream reads
+# which files of the table.
+READ_OPTIONS = "ReadOptions"
+FREE_OPTIONS = _words("""
+    cleansource discardcachedinputratio filenameonly latestfirst maxbytespertrigger maxcachedfiles maxfileage
+    maxfilespertrigger mergeschema path sourcearchivedir
+""")
+
 # Statements that create the first table that they name with the columns of the others, which they describe.
 COPYING = _words("CreateTableLike CreateTableLikeCommand")
 

@@ -78,7 +78,8 @@ class StatementTarget(TypedDict):
 class NodeJson(TypedDict):
     """A node of the statement's plan, by its class in Spark; `setting` is what SET and RESET change.
 
-    `locations` are the files, and `source` the kind of source, to which it binds a name.
+    `locations` are the files, and `source` the kind of source, to which it binds a name. Options of a read
+    are a node too, with their names as `setting`.
     """
 
     node: str

@@ -164,6 +164,7 @@ public final class Govern extends Rule<LogicalPlan> {
       ObjectNode found = relation(plan, user);
       if (found != null && described.put(plan, found) == null) {
         order.add(plan);
+        Relations.options(plan, found).forEach(nodes::add);
       } else if (found == null
           && Barrier.of(plan) == null
           && !Relations.isOurs(plan)
@@ -174,8 +175,10 @@ public final class Govern extends Rule<LogicalPlan> {
       if (found == null && Barrier.of(plan) != null) {
         noteGuarded(Barrier.of(plan).guarded());
       }
-      ObjectNode call = Barrier.of(plan) != null ? null : Statements.describeCall(plan);
-      for (ObjectNode effect : Arrays.asList(call, Statements.describeCleaning(plan))) {
+      Barrier barrier = Barrier.of(plan);
+      ObjectNode call = barrier != null ? null : Statements.describeCall(plan);
+      LogicalPlan relation = barrier != null ? Guard.relationOf(barrier) : plan;
+      for (ObjectNode effect : Arrays.asList(call, Statements.describeCleaning(relation))) {
         if (effect != null) {
           nodes.add(effect);
         }

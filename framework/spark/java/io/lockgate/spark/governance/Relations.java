@@ -12,10 +12,13 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -27,6 +30,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.jdbc.JDBCRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation;
@@ -91,6 +95,54 @@ final class Relations {
         "table",
         table instanceof LockgateTable ours ? ours.request() : ((SystemTable) table).request());
     found.putArray("columns");
+    return found;
+  }
+
+  /** The node for options that a reader gives a table of another catalog; none without options. */
+  static List<ObjectNode> options(LogicalPlan plan, ObjectNode described) {
+    boolean isTable = described.get("kind").asText().equals("table");
+    Set<String> names = isTable ? given(plan) : Set.of();
+    if (names.isEmpty()) {
+      return List.of();
+    }
+    boolean isOfFiles =
+        plan instanceof StreamingRelation
+            || plan instanceof LogicalRelation relation
+                && relation.relation() instanceof HadoopFsRelation;
+    ObjectNode found = Bridge.object().put("node", "ReadOptions");
+    found.put("setting", String.join(",", names).toLowerCase(Locale.ROOT));
+    found.put("source", isOfFiles ? "files" : null).putArray("locations");
+    ObjectNode target = described.deepCopy();
+    found.putArray("targets").add(target.put("ours", false).putNull("table"));
+    return List.of(found);
+  }
+
+  private static Set<String> given(LogicalPlan plan) {
+    if (plan instanceof StreamingRelation stream) {
+      return added(stream.dataSource().options(), stream.dataSource().catalogTable());
+    } else if (plan instanceof LogicalRelation relation
+        && relation.relation() instanceof HadoopFsRelation files) {
+      return added(files.options(), relation.catalogTable());
+    } else if (plan instanceof LogicalRelation relation
+        && relation.relation() instanceof JDBCRelation database) {
+      return added(database.jdbcOptions().parameters(), relation.catalogTable());
+    }
+    boolean hasOptions =
+        plan instanceof DataSourceV2Relation || plan instanceof StreamingRelationV2;
+    return hasOptions ? options(plan).keySet() : Set.of();
+  }
+
+  /** The options that a table of the session's catalog does not have itself. */
+  private static Set<String> added(
+      scala.collection.immutable.Map<String, String> options, Option<CatalogTable> table) {
+    Set<String> found = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+    found.addAll(CollectionConverters.asJava(options).keySet());
+    if (table.isDefined()) {
+      CollectionConverters.asJava(table.get().storage().properties())
+          .keySet()
+          .forEach(found::remove);
+      CollectionConverters.asJava(table.get().properties()).keySet().forEach(found::remove);
+    }
     return found;
   }
 
