@@ -25,6 +25,7 @@ from lockgate.framework.types import BIGINT, DataField, parse_type
 from lockgate.procedures import ProcedureContext, call
 from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.procedures.builtin.compact import order as order_module
+from lockgate.procedures.builtin.compact import order_engine
 from lockgate.procedures.builtin.compact.compaction import parts_of
 from lockgate.procedures.builtin.compact.curves import hilbert, zorder
 from lockgate.procedures.builtin.compact.file_choice import pick_ordered
@@ -185,7 +186,13 @@ def test_an_encrypted_table_stays_encrypted(lake: Lake, make: Make, monkeypatch:
         Catalog(lake.catalog.warehouse).load_table(str(table.identifier)).read(strict=True)
     # Shuffle files of this session are not encrypted.
     monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 500)
+    rewrite = compact_module.rewrite_by_spark
     monkeypatch.setattr(compact_module, "rewrite_by_spark", None)
+    compact(lake, table, "zorder", "a,id", order_engine="auto")
+    assert content(table) == before
+    monkeypatch.setattr(compact_module, "rewrite_by_spark", rewrite)
+    monkeypatch.setattr(compact_module, "ordered_rows", None)
+    monkeypatch.setattr(order_engine, "_encrypts_shuffles", lambda context: True)
     compact(lake, table, "zorder", "a,id", order_engine="auto")
     assert content(table) == before
 

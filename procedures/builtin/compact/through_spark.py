@@ -191,7 +191,8 @@ def _failures_named(table: Table) -> Iterator[None]:
     except Exception as error:
         raise ProcedureError(
             f"compact {table.identifier}: Spark did not order the rows, and nothing has changed: "
-            f"{_reason(error)}"
+            f"{_reason(error)}; repeat the call, or order them in the driver's process by "
+            "order_engine => 'python'"
         ) from error
 
 
