@@ -62,7 +62,7 @@ def test_a_stream_leaves_no_names_or_copies_of_hidden_files(
     flat, folder = put_files(tmp_path / "in" / "flat"), tmp_path / "in" / "parts"
     root.read.parquet(flat).write.partitionBy("dept").parquet(str(folder))
     reader = session.readStream.schema(COLUMNS)
-    lacks = "without row filter, masks and denied columns, as a stream needs"
+    lacks = "with nothing hidden, as a stream needs that keeps names of files"
     for hidden in ({"row_filter": "id = 1"}, {"columns": "dept"}, {"dept": "NULL"}):
         hiding.hide(**hidden)
         with pytest.raises(AnalysisException, match=lacks):

@@ -98,7 +98,7 @@ def _lacks(target: Target, used: UsedColumns, found: SqlDecision) -> list[str]:
     """Return what would have to be granted for a relation, of which some columns are used."""
     lacks = [*found.apply_for]
     if used["whole"] and found.is_restricted:
-        lacks.append(f"SELECT on {target} without row filter, masks and denied columns, as a stream needs")
+        lacks.append(f"SELECT on {target} with nothing hidden, as a stream needs that keeps names of files")
     columns = {column["name"] for column in used["relation"]["columns"]}
     for column in used["columns"]:
         lacks += found.denied.get(column, ())

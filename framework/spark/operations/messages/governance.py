@@ -137,7 +137,7 @@ class UsedColumns(TypedDict):
 
     Denied columns are empty if the whole relation is.
 
-    `whole`: a stream takes all that is stored, or nothing.
+    `whole`: a stream that keeps names of files needs all of them, or takes nothing.
     """
 
     relation: RelationJson
