@@ -34,10 +34,15 @@ def test_an_append_table(spark: SparkSession, table: Named, reader: Reader, lake
         spark.sql(f"INSERT INTO {name} VALUES ({number}, 'c')")
     reader.run(name, maxFilesPerTrigger="1")
     assert reader.taken() == [[(3, "c")], [(4, "c")]]
+    for number, limit in ((5, "maxBytesPerTrigger"), (7, "read.stream.maxBytesPerTrigger")):
+        for one in (number, number + 1):
+            spark.sql(f"INSERT INTO {name} VALUES ({one}, 'd')")
+        reader.run(name, **{limit: "1"})
+        assert reader.taken() == [[(number, "d")], [(number + 1, "d")]], "a file, however large it is"
     query = reader.run(name)
     assert reader.taken() == []
     (consumer,) = lake.catalog.load_table(name.removeprefix("lake.")).consumers().items()
-    assert consumer == (f"stream-{query.id}-0", 4)
+    assert consumer == (f"stream-{query.id}-0", 8)
 
 
 def test_a_key_table_with_kinds_and_without(
