@@ -202,8 +202,9 @@ class HttpClient:
         connection.close()
 
     def __del__(self) -> None:
-        # While Python ends, modules are gone already; the connections end with it.
-        if not sys.is_finalizing():
+        # While Python ends, modules are gone already, this one's names too; the connections end with it.
+        is_finalizing = getattr(sys, "is_finalizing", None)
+        if is_finalizing is not None and not is_finalizing():
             self.close()
 
     def close(self) -> None:
