@@ -53,7 +53,8 @@ def main() -> int:
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
     from store import merges, paimon_core, scans, shuffle_joins, spark_plans, streams, tpcds, tpch, vectors
 
-    lake = open_lake(folder, keys=tpch.KEYS)
+    # Spark broadcasts tables of millions of rows in queries of TPC-DS.
+    lake = open_lake(folder, "4g" if "tpcds" in wanted else "2g", keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
     try:
         if "spark-plan" in wanted:
