@@ -50,9 +50,8 @@ def test_a_checkpoint_lends_no_files_to_another_stream(
     with pytest.raises(StreamingQueryException, match="would read files that are not there"):
         streamed(files, seen, checkpointLocation=checkpoint)
     assert seen == []
-    # Nor does the table's name read other files.
-    rows = streamed(session.readStream.option("PATH", mine).table(name).select("id"))
-    assert rows == [(1,), (3,)]
+    with pytest.raises(AnalysisException, match=f"may not read table {name} with the options path"):
+        session.readStream.option("PATH", mine).table(name)
 
 
 def test_a_stream_leaves_no_names_or_copies_of_hidden_files(
@@ -197,8 +196,10 @@ def test_options_of_a_read_show_nothing_that_is_hidden(world: World, lake: Lake,
                 read.option("SEP", "|").table(name)
         with pytest.raises(AnalysisException, match=refused):
             world.sql(f"SELECT name FROM {name} WITH ('sep' = '|')")
-        for options in ({"PATH": "/etc"}, {"maxFilesPerTrigger": "1"}):
-            assert session.read.options(**options).table(name).select("name").count() == 4
+        assert session.read.option("maxFilesPerTrigger", "1").table(name).select("name").count() == 4
+        # Spark takes one of two that differ by case alone.
+        with pytest.raises(AnalysisException, match="with the options path"):
+            session.read.option("PATH", "/etc").table(name)
     world.put(may)
     assert session.read.option("sep", "|").table(name).where("id IS NULL").count() == 4
     world.put(allow(f"{RATES}.*", users=["ann"]))

@@ -143,7 +143,7 @@ NAME_ALONE = "NameAlone"
 READ_OPTIONS = "ReadOptions"
 FREE_OPTIONS = _words("""
     cleansource discardcachedinputratio filenameonly latestfirst maxbytespertrigger maxcachedfiles maxfileage
-    maxfilespertrigger mergeschema path sourcearchivedir
+    maxfilespertrigger mergeschema sourcearchivedir
 """)
 
 # Statements that create the first table that they name with the columns of the others, which they describe.

@@ -15,10 +15,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogUtils;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -132,17 +134,24 @@ final class Relations {
     return hasOptions ? options(plan).keySet() : Set.of();
   }
 
-  /** The options that a table of the session's catalog does not have itself. */
+  /** The options that a table of the session's catalog does not have itself, or has as another. */
   private static Set<String> added(
       scala.collection.immutable.Map<String, String> options, Option<CatalogTable> table) {
-    Set<String> found = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
-    found.addAll(CollectionConverters.asJava(options).keySet());
+    Map<String, String> own = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     if (table.isDefined()) {
-      CollectionConverters.asJava(table.get().storage().properties())
-          .keySet()
-          .forEach(found::remove);
-      CollectionConverters.asJava(table.get().properties()).keySet().forEach(found::remove);
+      own.putAll(CollectionConverters.asJava(table.get().storage().properties()));
+      if (table.get().storage().locationUri().isDefined()) {
+        own.put("path", CatalogUtils.URIToString(table.get().storage().locationUri().get()));
+      }
     }
+    Set<String> found = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+    CollectionConverters.asJava(options)
+        .forEach(
+            (name, value) -> {
+              if (!value.equals(own.get(name))) {
+                found.add(name);
+              }
+            });
     return found;
   }
 
