@@ -1,7 +1,7 @@
-"""Slices of structs made whole, because Arrow's ORC writer (up to 26 at least) writes other rows for them.
+"""Structs that Arrow's ORC writer (up to 26 at least) would give the values of other rows, made harmless.
 
-A struct with nulls that starts behind the beginning of its buffers, as every slice does, is written with the
-values of other rows, without an error.
+One kind starts behind the beginning of its buffers, as every slice does, and has nulls. The other has nulls
+inside a struct that has none: the writer then stores what its fields hold at these nulls.
 """
 
 from __future__ import annotations
@@ -11,12 +11,43 @@ import pyarrow.ipc
 
 
 def unsliced(table: pa.Table) -> pa.Table:
-    """Return the same rows, with structs that start where their buffers do."""
+    """Return the same rows, with structs that start where their buffers do, and null fields in null ones."""
     for index, field in enumerate(table.schema):
         column = table.column(index)
-        if _holds_struct(field.type) and any(_is_sliced(chunk) for chunk in column.chunks):
-            table = table.set_column(index, field, _copied(column))
+        if not _holds_struct(field.type):
+            continue
+        if any(_is_sliced(chunk) for chunk in column.chunks):
+            column = _copied(column)
+            table = table.set_column(index, field, column)
+        if _nests_structs(field.type):
+            filled = [_with_nulls_inside(chunk) for chunk in column.chunks]
+            table = table.set_column(index, field, pa.chunked_array(filled, field.type))
     return table
+
+
+def _nests_structs(type_: pa.DataType) -> bool:
+    inner = [type_.field(index).type for index in range(type_.num_fields)]
+    if pa.types.is_struct(type_) and any(_holds_struct(each) for each in inner):
+        return True
+    return any(_nests_structs(each) for each in inner)
+
+
+def _with_nulls_inside(values: pa.Array) -> pa.Array:
+    """Return an array that is no slice, with a null in each field of a struct that is null."""
+    type_ = values.type
+    if not _holds_struct(type_):
+        return values
+    buffers = values.buffers()
+    if pa.types.is_struct(type_):
+        # A field taken out of a struct has its nulls too.
+        parts = [_with_nulls_inside(part) for part in values.flatten()]
+        return pa.Array.from_buffers(type_, len(values), buffers[:1], values.null_count, children=parts)
+    if pa.types.is_map(type_):
+        parts = [_with_nulls_inside(values.keys), _with_nulls_inside(values.items)]
+        entries = pa.StructArray.from_arrays(parts, fields=[type_.key_field, type_.item_field])
+    else:
+        entries = _with_nulls_inside(values.values)
+    return pa.Array.from_buffers(type_, len(values), buffers[:2], values.null_count, children=[entries])
 
 
 def _holds_struct(type_: pa.DataType) -> bool:
