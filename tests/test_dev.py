@@ -70,7 +70,6 @@ def test_a_commit_is_checked_as_in_ci() -> None:
         "ruff check",
         "ruff format --check",
         "mypy",
-        "pytest -q tests/test_floors.py",
         "dev lint-java",
     ):
         assert entry in hooks
