@@ -30,9 +30,9 @@ from harness import describe_machine, emit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from ranger_world import definition
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
-from lockgate.framework.governance.ranger.engine.table import decide_table
+from lockgate.framework.governance.ranger.engine.table_decision import decide_table
 
 # The time of this process alone, so that others on the machine count less.
 clock = time.process_time

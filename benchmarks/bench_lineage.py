@@ -25,13 +25,13 @@ from lineage_page import BLANK, opened_in_a_running_browser
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Run, Shape
 from lockgate.framework.lineage.answer import Edge
-from lockgate.framework.lineage.export.page import page
-from lockgate.framework.lineage.model.kinds import DIRECT
+from lockgate.framework.lineage.export.graph_page import page
+from lockgate.framework.lineage.model.edge_kinds import DIRECT
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import Vertex
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
 
 LAYERS, COLUMNS, HOPS = 20, 20, 10
 PAGE_TABLES = 5_000

@@ -14,10 +14,10 @@ import pyarrow as pa
 from harness import emit, note, timed
 from lookups.dimension import SCHEMA, rows
 
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver.tables import LookupTable, open_lookup
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 
 ROWS = 1_000_000
 BATCH_ROWS = 100_000

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.lookup.cache.cached_state import LookupResult
-    from lockgate.lookup.driver.registry import close_all, status, statuses, wait_for
-    from lockgate.lookup.driver.tables import (
+    from lockgate.lookup.cache.cache_version import LookupResult
+    from lockgate.lookup.driver.lookup_registry import close_all, status, statuses, wait_for
+    from lockgate.lookup.driver.lookup_tables import (
         LookupTable,
         LookupTableStatus,
         NoPrimaryKeyLookupTable,
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
         open_lookup,
     )
     from lockgate.lookup.join.join import lookup_join
-    from lockgate.lookup.spec.spec import CacheStructure, LookupSpec
+    from lockgate.lookup.spec.lookup_spec import CacheStructure, LookupSpec
     from lockgate.lookup.spec.status import LookupStatus, Pin
 
 _HOMES = {
-    "CacheStructure": ".spec.spec",
-    "LookupResult": ".cache.cached_state",
-    "LookupSpec": ".spec.spec",
+    "CacheStructure": ".spec.lookup_spec",
+    "LookupResult": ".cache.cache_version",
+    "LookupSpec": ".spec.lookup_spec",
     "LookupStatus": ".spec.status",
-    "LookupTable": ".driver.tables",
-    "LookupTableStatus": ".driver.tables",
-    "NoPrimaryKeyLookupTable": ".driver.tables",
+    "LookupTable": ".driver.lookup_tables",
+    "LookupTableStatus": ".driver.lookup_tables",
+    "NoPrimaryKeyLookupTable": ".driver.lookup_tables",
     "Pin": ".spec.status",
-    "PrimaryKeyLookupTable": ".driver.tables",
-    "SecondaryIndexLookupTable": ".driver.tables",
-    "close_all": ".driver.registry",
+    "PrimaryKeyLookupTable": ".driver.lookup_tables",
+    "SecondaryIndexLookupTable": ".driver.lookup_tables",
+    "close_all": ".driver.lookup_registry",
     "lookup_join": ".join.join",
-    "open_lookup": ".driver.tables",
-    "status": ".driver.registry",
-    "statuses": ".driver.registry",
-    "wait_for": ".driver.registry",
+    "open_lookup": ".driver.lookup_tables",
+    "status": ".driver.lookup_registry",
+    "statuses": ".driver.lookup_registry",
+    "wait_for": ".driver.lookup_registry",
 }
 
 __all__ = [

@@ -14,7 +14,7 @@ from lockgate.procedures import Procedure
 def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
     """Declare `lookup.*`: tables carry defaults, and a join's reads say what they are for."""
     from lockgate.lookup.join.pin_table import READ_OPTIONS
-    from lockgate.lookup.spec.options import ALL
+    from lockgate.lookup.spec.lookup_options import ALL
 
     return {"table": ALL, "read": (*ALL, *READ_OPTIONS)}
 

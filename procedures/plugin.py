@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from lockgate.errors import ProcedureNotFoundError
 from lockgate.framework.plugins import BridgeContext, BridgeOperation, hookimpl
-from lockgate.framework.spark.operations.messages.common import NamespaceRequest, Rows, TableRequest
-from lockgate.procedures import registry
+from lockgate.framework.spark.messages.shared_messages import NamespaceRequest, RowsJson, TableRequest
+from lockgate.procedures import procedure_registry
+from lockgate.procedures.argument_types import value_type
 from lockgate.procedures.builtin.instances import builtin_procedures
-from lockgate.procedures.messages import CallRequest, ParameterSpec, ProcedureList, ProcedureSpec
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-from lockgate.procedures.values import value_type
+from lockgate.procedures.procedure_messages import CallRequest, ParameterSpec, ProcedureList, ProcedureSpec
 
 NAMESPACE = "sys"
 
@@ -37,7 +37,7 @@ def list_procedures(context: BridgeContext, request: NamespaceRequest) -> Proced
     """Answer SHOW PROCEDURES: all procedures are in the namespace `sys`."""
     if request["namespace"] not in ([], [NAMESPACE]):
         return {"procedures": []}
-    found = [registry.find(name) for name in registry.names()]
+    found = [procedure_registry.find(name) for name in procedure_registry.names()]
     return {
         "procedures": [
             {"namespace": [NAMESPACE], "name": each.name, "description": each.description} for each in found
@@ -62,13 +62,13 @@ def load_procedure(context: BridgeContext, request: TableRequest) -> ProcedureSp
     return {
         "name": procedure.name,
         "description": procedure.description,
-        "signature": registry.signature(procedure),
+        "signature": procedure_registry.signature(procedure),
         "parameters": parameters,
         "result": [{"name": name, "type": value_type(ddl).ddl} for name, ddl in procedure.result],
     }
 
 
-def call_procedure(context: BridgeContext, request: CallRequest) -> Rows:
+def call_procedure(context: BridgeContext, request: CallRequest) -> RowsJson:
     """Run one procedure and return its rows."""
     procedure = _find(request)
     types = {name: each.value_type for each in procedure.parameters for name in (each.name, each.alias)}
@@ -79,7 +79,7 @@ def call_procedure(context: BridgeContext, request: CallRequest) -> Rows:
     # Two sessions may call different warehouses alike; the handle then has a number behind the name.
     name = request["catalog"].partition("#")[0]
     running = ProcedureContext(context.catalog(request["catalog"]), name, context.spark)
-    result = registry.call(running, procedure.name, **arguments)
+    result = procedure_registry.call(running, procedure.name, **arguments)
     columns = [value_type(ddl) for _, ddl in procedure.result]
     rows = [[kind.to_json(value) for kind, value in zip(columns, row, strict=True)] for row in result]
     return {"rows": rows}
@@ -92,7 +92,7 @@ def _find(request: TableRequest) -> Procedure:
         raise ProcedureNotFoundError(
             f"there is no procedure {shown!r}: procedures are called as {NAMESPACE}.{request['name']}"
         )
-    return registry.find(request["name"])
+    return procedure_registry.find(request["name"])
 
 
 def _parameter(parameter: Parameter) -> ParameterSpec:

@@ -13,7 +13,7 @@ from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.grants import grant
-from lockgate.procedures.values import ValueType, value_type
+from lockgate.procedures.argument_types import ValueType, value_type
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table

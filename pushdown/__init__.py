@@ -29,11 +29,15 @@ from lockgate.pushdown.aggregates import (
     largest,
     smallest,
 )
-from lockgate.pushdown.arrow import field_type, filter_table, to_arrow_expression, unsupported_reason
+from lockgate.pushdown.arrow_expressions import (
+    field_type,
+    filter_table,
+    to_arrow_expression,
+    unsupported_reason,
+)
 from lockgate.pushdown.conditions import necessary_condition
 from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.evaluation import evaluate, residual
-from lockgate.pushdown.explain import Count, ScanReport, Step, format_bytes
 from lockgate.pushdown.json_codec import describe_json, from_json, reason_unsupported, to_json
 from lockgate.pushdown.negation import negate, normalize
 from lockgate.pushdown.predicates import (
@@ -58,6 +62,7 @@ from lockgate.pushdown.predicates import (
     literal,
 )
 from lockgate.pushdown.pruning import Funnel, Pruner
+from lockgate.pushdown.scan_report import Count, ScanReport, Step, format_bytes
 from lockgate.pushdown.sql_reader import parse_condition
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
 from lockgate.pushdown.texts.required_literals import folded_text, required_literals, with_literals

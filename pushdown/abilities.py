@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.pushdown.arrow import unsupported_reason
+from lockgate.pushdown.arrow_expressions import unsupported_reason
 from lockgate.pushdown.description import describe
 from lockgate.pushdown.predicates import FieldPath, Predicate, all_of, columns_of
 

@@ -26,7 +26,7 @@ from lockgate.pushdown.predicates import (
     any_of,
 )
 from lockgate.pushdown.texts.regexes import regexes_of
-from lockgate.pushdown.values import Plain, between, comparable, compare, plain
+from lockgate.pushdown.value_order import Plain, between, comparable, compare, plain
 
 Truth = bool | None
 """True, False, or None for unknown."""

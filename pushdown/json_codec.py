@@ -32,7 +32,7 @@ from lockgate.pushdown.predicates import (
     Predicate,
     PredicateVisitor,
 )
-from lockgate.pushdown.values import Family, family_of
+from lockgate.pushdown.value_order import Family, family_of
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT = re.compile(r"(?:var)?char\(\d+\)|string(?: collate UTF8_BINARY)?")

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.pushdown.values import Plain, is_nan, plain
+from lockgate.pushdown.value_order import Plain, is_nan, plain
 
 FieldPath = tuple[str, ...]
 """A column, or a field inside struct columns: `("address", "zip")`."""

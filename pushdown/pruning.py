@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
-from lockgate.pushdown.explain import Count, Step
+from lockgate.pushdown.scan_report import Count, Step
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from lockgate.pushdown.predicates import (
     Predicate,
 )
 from lockgate.pushdown.texts.required_literals import with_literals
-from lockgate.pushdown.values import Plain, between, comparable, compare, is_nan, plain
+from lockgate.pushdown.value_order import Plain, between, comparable, compare, is_nan, plain
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def test_messages_and_docstrings_name_what_is_public(folder: str) -> None:
 def test_private_names_are_found() -> None:
     text = (
         "see lockgate.framework.orc.write_table, `lockgate.orc.write_table`, io.lockgate.spark.Guard, "
-        "spark.lockgate.user, and run python -m lockgate.lookup.owner.owner"
+        "spark.lockgate.user, and run python -m lockgate.lookup.server.cache_server"
     )
     assert private_names(text) == {"lockgate.framework.orc.write_table"}
     assert list(private_imports("import lockgate.orc\nfrom lockgate.pushdown.negation import negate")) == [

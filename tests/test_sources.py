@@ -1,4 +1,4 @@
-"""What no linter checks: silenced checks have a reason on their line, and sources that comments name exist."""
+"""What no linter checks: silenced checks have a reason, and sources that comments name exist."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 from harness import emit, timed
 
-from lockgate.procedures.builtin.compact.curves import hilbert, quantiles
+from lockgate.framework.store.maintenance.curves import hilbert, quantiles
 
 BENCH = "index"
 ROWS, COLUMNS, BITS = 1_000_000, 3, 20

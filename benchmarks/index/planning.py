@@ -17,17 +17,17 @@ import pyarrow as pa
 from harness import emit, note, timed
 from pyroaring import BitMap
 
-from lockgate.framework.index.database.collector import part_name
-from lockgate.framework.index.database.kinds import Values
-from lockgate.framework.index.database.pruner import ByIndex
-from lockgate.framework.index.database.segments import KIND
+from lockgate.framework.index.database.index_segments import KIND
+from lockgate.framework.index.database.segment_collector import part_name
+from lockgate.framework.index.database.segment_kinds import Values
+from lockgate.framework.index.database.segment_pruner import ByIndex
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.store.manifests.parsed_cache import ParsedCache
-from lockgate.framework.store.pruning.candidates import SnapshotFiles
+from lockgate.framework.store.pruning.candidates import CandidateFiles
 from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.types import STRING
 from lockgate.pushdown import Predicate, col
@@ -142,7 +142,7 @@ def _answer_milliseconds(table: Table, question: Predicate, repetitions: int) ->
     """Return what the step `index` alone takes."""
     snapshot = table.latest_snapshot()
     assert snapshot is not None
-    files = SnapshotFiles(table.manifests.files(snapshot), snapshot.index_manifest, table.schema.id)
+    files = CandidateFiles(table.manifests.files(snapshot), snapshot.index_manifest, table.schema.id)
     ByIndex(table).left(question, files)
     took = [
         timed(lambda: ByIndex(table).left(question, files), time.process_time) for _ in range(repetitions)

@@ -13,7 +13,7 @@ from sessions import open_lake
 
 from index.events import Events
 from lockgate import Lake
-from lockgate.framework.spark.operations.tasks import index_keys
+from lockgate.framework.spark.operations import index_keys
 
 BENCH = "index"
 INDEXED = "TBLPROPERTIES ('index.values.columns' = 'host,md5')"

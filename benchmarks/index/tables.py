@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from harness import emit, interleaved, note, ratio
 
 from index.events import SCHEMA, TOOLS, Events
+from lockgate.framework.index.database.index_segments import entries_of, opened
 from lockgate.framework.index.database.maintenance import MergeIndex
-from lockgate.framework.index.database.segments import entries_of, opened
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import Predicate, col

@@ -13,8 +13,8 @@ from statistics import median
 
 from harness import emit, note
 
-from lockgate.framework.store.catalog import Catalog
-from lockgate.lookup.driver.tables import open_lookup
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.lookup.driver.lookup_tables import open_lookup
 
 BENCH = "lookup"
 

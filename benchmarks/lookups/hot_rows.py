@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from harness import emit, interleaved, note
 
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
-from lockgate.lookup.cache.backends import FoundRows, Reader
-from lockgate.lookup.cache.cached_state import Generation
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.cache.backends import CacheReader, FoundRows
+from lockgate.lookup.cache.cache_version import Generation
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows
-from lockgate.lookup.driver.tables import open_lookup
+from lockgate.lookup.driver.lookup_tables import open_lookup
 from lookups.dimension import SCHEMA, Keys, batch, keys, rows
 
 BENCH = "lookup"
@@ -37,7 +37,7 @@ _BLOCK_CACHE = 256 << 20
 class Layered:
     """A reader of hot rows, then of all."""
 
-    def __init__(self, hot: Reader, all_rows: Reader) -> None:
+    def __init__(self, hot: CacheReader, all_rows: CacheReader) -> None:
         self._hot, self._all = hot, all_rows
         self.hits = self.asked = 0
 
@@ -98,7 +98,7 @@ def _open(table: Table, cache: str, folder: Path) -> Generation:
     return Generation(directory, snapshot, _BLOCK_CACHE)
 
 
-def _reader(generation: Generation) -> Reader:
+def _reader(generation: Generation) -> CacheReader:
     return generation._store
 
 

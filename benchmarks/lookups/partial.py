@@ -12,12 +12,12 @@ import psutil
 import pyarrow as pa
 from harness import emit, interleaved, note, ratio
 
-from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.directory import disk_usage
+from lockgate.lookup.driver.lookup_tables import LookupTable, PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import LookupTable, PartialLookupTable, make_spec, open_lookup
-from lockgate.lookup.join import worker
+from lockgate.lookup.join import lookup_worker
 from lookups.dimension import VALUES, batch, make_dimension, rows
 
 BENCH = "lookup"
@@ -131,17 +131,17 @@ def _over_socket(
     options = {"lookup.cache": "partial", "lookup.cache-dir": str(folder / "owner")}
     lookup = Lookup(catalog, table, make_spec(table, "id", options=options))
     try:
-        state = worker.WantedState(str(lookup.directory.path), lookup.pin(None, None), 0)
+        state = lookup_worker.WantedState(str(lookup.directory.path), lookup.pin(None, None), 0)
         layout = full.layout
         fields = [layout.row_schema.field(name) for name in layout.columns]
-        form = worker.AnswerForm(fields, many=False)
+        form = lookup_worker.AnswerForm(fields, many=False)
         for start in range(0, len(hot), step):
-            worker.answer(state, [pa.array(hot[start : start + step])], form)
+            lookup_worker.answer(state, [pa.array(hot[start : start + step])], form)
         random, ratios = np.random.default_rng(12), []
         for _ in range(repetitions):
             ids = random.choice(hot, BATCH_ROWS)
             functions = {
-                "partial": partial(worker.answer, state, batch(ids).columns, form),
+                "partial": partial(lookup_worker.answer, state, batch(ids).columns, form),
                 "full": partial(full.get, batch(ids % whole_count)),
             }
             times = interleaved(functions, 5)
@@ -153,7 +153,7 @@ def _over_socket(
         disk = disk_usage(lookup.directory.path) / 2**20
         emit(BENCH, f"partial_disk_mb_{label}", disk, "MB", "of the cache's folder; the goal: 1,000")
     finally:
-        worker.close_states()
+        lookup_worker.close_states()
         lookup.close()
 
 

@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 from harness import emit, interleaved, note
 
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver.tables import LookupTable, open_lookup
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 from lookups.dimension import Keys, batch, keys
 
 BENCH = "lookup"

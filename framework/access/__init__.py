@@ -1,12 +1,12 @@
 """Access: principals, requests and decisions; types only, so that every floor above can use them."""
 
+from lockgate.framework.access.access_request import AccessRequest, Action, Target
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
-from lockgate.framework.access.literals import mask_literals
 from lockgate.framework.access.mask import Mask, stricter
 from lockgate.framework.access.mask_sql import mask_sql
 from lockgate.framework.access.principal import Caller, Principal
-from lockgate.framework.access.request import AccessRequest, Action, Target
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
+from lockgate.framework.access.sql_literals import mask_literals
 from lockgate.framework.access.statement import answering_statement, current_statement
 from lockgate.framework.access.visibility import MASKED, ColumnVisibility, Sight, Visibility
 

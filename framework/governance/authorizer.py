@@ -19,10 +19,10 @@ from lockgate.framework.access import (
     current_statement,
 )
 from lockgate.framework.governance.audit.record import Record
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table, decide_whole
+from lockgate.framework.governance.ranger.engine.table_decision import TableAnswer, decide_table, decide_whole
 from lockgate.framework.governance.row_filters import parsed
 from lockgate.framework.governance.sql_masks import sql_of
 from lockgate.framework.plugins import hookimpl
@@ -58,7 +58,7 @@ def access_of(service: ServiceDefinition, action: Action) -> str:
     return next((each for each in wanted if each in declared), wanted[0])
 
 
-class Policies(Protocol):
+class PolicyProvider(Protocol):
     """Where the engine of the newest policies comes from."""
 
     def engine(self) -> Engine:
@@ -76,7 +76,7 @@ class RangerAuthorizer:
     `requests`, users may ask for access by `CALL sys.request_access`, and refusals say so.
     """
 
-    policies: Policies
+    policies: PolicyProvider
     catalog: str = "paimon"
     warehouse: str | None = None
     governs_others: bool = True

@@ -13,8 +13,8 @@ from typing import Any
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.governance.audit.log import AuditLog
 from lockgate.framework.governance.authorizer import RangerAuthorizer
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings, read_xml
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings, read_xml
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.framework.governance.requests.folder import RequestFolder
 from lockgate.framework.io import resolve
 from lockgate.framework.options.option import Option

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockgate.framework.access import Action, Mask, mask_sql
 from lockgate.framework.access.mask_sql import NULL
-from lockgate.framework.governance.requests.office import office_of
+from lockgate.framework.governance.requests.access_requests import office_of
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split
-from lockgate.framework.store.withheld_keys import (
+from lockgate.framework.store.confidential.withheld_keys import (
     columns_named,
     columns_of_order,
     is_found_in_files,
@@ -26,7 +26,7 @@ from lockgate.framework.store.withheld_keys import (
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
-    from lockgate.framework.governance.holders import Rights
+    from lockgate.framework.governance.policy_principals import Rights
     from lockgate.framework.store.schema.schema import TableSchema
 
 

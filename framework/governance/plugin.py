@@ -42,7 +42,7 @@ def _check(lake: Any, sql: str, user: str | None = None, rule: str = "strict") -
 
     By the rule `bytequery` columns that only conditions, orders and groups use are not needed.
     """
-    from lockgate.framework.governance.checks import check
+    from lockgate.framework.governance.statement_checks import check
 
     return check(lake.spark, {lake.name: lake.catalog}, sql, user, rule)
 
@@ -70,8 +70,8 @@ def lockgate_before_attach(confs: Mapping[str, str]) -> None:
 def lockgate_procedures() -> Sequence[Procedure]:
     """Offer `check_access`, `check_keys`, `show_grants`, `request_access`, `grant` and `revoke`."""
     from lockgate.framework.governance.key_limits import CheckKeys
-    from lockgate.framework.governance.procedures import PROCEDURES
-    from lockgate.framework.governance.requests.procedures import PROCEDURES as OF_REQUESTS
+    from lockgate.framework.governance.requests.request_procedures import PROCEDURES as OF_REQUESTS
+    from lockgate.framework.governance.rights_procedures import PROCEDURES
 
     return (*PROCEDURES, CheckKeys(), *OF_REQUESTS)
 
@@ -87,7 +87,7 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 @hookimpl
 def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:
     """Offer `lake.sys.access_requests`."""
-    from lockgate.framework.governance.requests.table import TABLES
+    from lockgate.framework.governance.requests.requests_table import TABLES
 
     return TABLES
 
@@ -139,9 +139,9 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 def print_status(options: argparse.Namespace) -> int:
     """Print what the cache of policies holds; return 0 if it can be used, else 1."""
-    from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
-    from lockgate.framework.governance.ranger.protocol.client import Content, version_of
-    from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+    from lockgate.framework.governance.ranger.protocol.admin_client import Content, version_of
+    from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
+    from lockgate.framework.governance.ranger.protocol.download_cache import PolicyCache
 
     settings = AdminSettings.from_files(*options.files)
     found = PolicyCache(settings).load(Content.POLICIES)
@@ -170,7 +170,7 @@ def write_page(options: argparse.Namespace) -> int:
     from lockgate.framework.governance.authorizer import RangerAuthorizer
     from lockgate.framework.governance.policy_files import PolicyFiles
     from lockgate.framework.plugins import plugins
-    from lockgate.framework.spark.session import connect
+    from lockgate.framework.spark.session.session import connect
 
     policies = PolicyFiles(options.policies)
     lake = connect(options.warehouse, catalog=options.catalog, app_name="lockgate policy page")

@@ -28,11 +28,11 @@ def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Ask indexes of tables that have some, unless `*index.read.enabled` says no."""
     found: list[FilePruner] = []
     if _has_index(table) and table.options.get_option(options_of_tables.INDEX_READ):
-        from lockgate.framework.index.database.pruner import ByIndex
+        from lockgate.framework.index.database.segment_pruner import ByIndex
 
         found.append(ByIndex(table))
     if _has_options(table) and table.options.get_option(options_of_tables.FILE_INDEX_READ):
-        from lockgate.framework.index.pruner import ByFileIndex
+        from lockgate.framework.index.file_index_pruner import ByFileIndex
 
         found.append(ByFileIndex(table))
     return found
@@ -47,7 +47,7 @@ def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
 def _file_index_collectors(table: TableHandle) -> Sequence[FileCollector]:
     if not _has_options(table):
         return []
-    from lockgate.framework.index.collector import IndexCollector
+    from lockgate.framework.index.file_index_collector import IndexCollector
     from lockgate.framework.store.schema.file_indexes import wanted_indexes
 
     collector = IndexCollector(table.schema, wanted_indexes(table.schema.options))
@@ -57,7 +57,7 @@ def _file_index_collectors(table: TableHandle) -> Sequence[FileCollector]:
 def _segment_collectors(table: TableHandle) -> Sequence[FileCollector]:
     if not _writes_segments(table):
         return []
-    from lockgate.framework.index.database.collector import SegmentCollector
+    from lockgate.framework.index.database.segment_collector import SegmentCollector
 
     collector = SegmentCollector(table)
     return [collector] if collector.indexed else []
@@ -89,7 +89,7 @@ def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     """Offer the kinds of the index database."""
     from lockgate.framework.index.database.blooms import BLOOM, Blooms
     from lockgate.framework.index.database.bounds import BOUNDS, Bounds
-    from lockgate.framework.index.database.kinds import NGRAMS, VALUES, Ngrams, Values
+    from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES, Ngrams, Values
     from lockgate.framework.index.database.words import WORDS, Words
 
     return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words(), BLOOM: Blooms(), BOUNDS: Bounds()}
@@ -107,7 +107,7 @@ def lockgate_event(event: Event) -> None:
 @hookimpl
 def lockgate_system_tables() -> Mapping[str, SystemTable]:
     """Offer `t$file_indexes`."""
-    from lockgate.framework.index.system_table import FileIndexTable
+    from lockgate.framework.index.file_indexes_table import FileIndexTable
 
     return {"file_indexes": FileIndexTable()}
 
@@ -117,7 +117,7 @@ def lockgate_procedures() -> Sequence[Procedure]:
     """Offer `rewrite_file_index`, and the upkeep of the index database."""
     from lockgate.framework.index.database.advice import IndexAdvice
     from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-    from lockgate.framework.index.rewrite import RewriteFileIndex
+    from lockgate.framework.index.rewrite_file_index import RewriteFileIndex
 
     return (RewriteFileIndex(), BuildIndex(), MergeIndex(), DropIndex(), IndexAdvice())
 

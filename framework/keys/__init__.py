@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from lockgate.framework.keys.hadoop.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
+from lockgate.framework.keys.key_spec import provider_from
 from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
-from lockgate.framework.keys.spec import provider_from
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:

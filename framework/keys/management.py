@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
+from lockgate.framework.keys.key_spec import provider_from
 from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider
-from lockgate.framework.keys.spec import provider_from
 
 Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
 

@@ -16,7 +16,7 @@ from lockgate.errors import (
     WrongKeyError,
     nearest,
 )
-from lockgate.framework.keys.cipher import random_encrypted_key, unwrap
+from lockgate.framework.keys.local_key_cipher import random_encrypted_key, unwrap
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
     KeyMetadata,

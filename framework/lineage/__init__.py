@@ -1,7 +1,7 @@
 """Lineage: which column came from where, recorded in the warehouse and traced in both directions."""
 
 from lockgate.framework.lineage.declare import declare
-from lockgate.framework.lineage.model.kinds import EdgeKind
-from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.model.edge_kinds import EdgeKind
+from lockgate.framework.lineage.model.lineage_records import Dataset, Record, Run, Shape
 
 __all__ = ["Dataset", "EdgeKind", "Record", "Run", "Shape", "declare"]

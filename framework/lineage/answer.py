@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
 from lockgate.framework.lineage.export import graphs
-from lockgate.framework.lineage.model.kinds import kind_names, parse_kinds
+from lockgate.framework.lineage.model.edge_kinds import kind_names, parse_kinds
 from lockgate.framework.lineage.questions.graph import Direction
 from lockgate.framework.lineage.questions.trace import Trace, trace
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
@@ -86,7 +86,7 @@ class Lineage:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return one page that shows the graph without a network; write it to `path` if one is given."""
-        from lockgate.framework.lineage.export.page import page
+        from lockgate.framework.lineage.export.graph_page import page
 
         text = page(self.name, self.found, self.starts)
         if path is not None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from lockgate.framework.lineage.model.literals import why_of
+from lockgate.framework.lineage.model.lineage_records import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.model.names import joined
-from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.model.run_reasons import why_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import ProcedureCalled
-    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.tables.catalog import Catalog
 
 # They ask the lineage, or tidy it up.
 _OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})

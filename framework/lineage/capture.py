@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import InputError, NotFoundError
 from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.column_ids import ids_of
-from lockgate.framework.lineage.messages import DatasetJson, RecordRequest, StatementJson
-from lockgate.framework.lineage.model.literals import why_of
+from lockgate.framework.lineage.lineage_messages import DatasetJson, RecordRequest, StatementJson
+from lockgate.framework.lineage.model.lineage_records import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.model.names import joined, split_name
-from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.warehouse import address_of, lineage_of, naming
+from lockgate.framework.lineage.model.run_reasons import why_of
+from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of, naming
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
-    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.tables.catalog import Catalog
 
 # Longer texts of statements are cut: generated ones may have megabytes.
 _LONGEST = 20_000
@@ -318,7 +318,7 @@ def _declared(context: BridgeContext, text: str) -> NamedDataset:
 
 def _catalog_of(spark: Any, context: BridgeContext, name: str) -> Catalog | None:
     """Return the warehouse of a catalog of a session; None if it is not one of Lockgate's."""
-    from lockgate.framework.spark.session import CATALOG_CLASS, loaded_catalog
+    from lockgate.framework.spark.session.session import CATALOG_CLASS, loaded_catalog
 
     if spark.conf.get(f"spark.sql.catalog.{name}", None) != CATALOG_CLASS:
         return None

@@ -95,7 +95,7 @@ def _catalog(options: argparse.Namespace) -> Any:
 def _answer(options: argparse.Namespace) -> Any:
     from lockgate.framework.lineage.answer import answer
     from lockgate.framework.lineage.readable import Readable
-    from lockgate.framework.lineage.warehouse import lineage_of
+    from lockgate.framework.lineage.warehouse_lineage import lineage_of
 
     catalog = _catalog(options)
     with lineage_of(catalog).reading() as database:
@@ -144,7 +144,7 @@ def _page(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.export import atlas, openlineage
     from lockgate.framework.lineage.readable import Readable, readable_processes
-    from lockgate.framework.lineage.warehouse import address_of, lineage_of
+    from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 
     if options.send is not None and options.format != "openlineage":
         raise InputError("only OpenLineage events can be sent: write what Atlas reads with --output")
@@ -180,7 +180,7 @@ def _send(url: str, events: Iterable[Mapping[str, Any]]) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.export.openlineage_import import record_of
-    from lockgate.framework.lineage.warehouse import address_of, lineage_of
+    from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 
     catalog = _catalog(options)
     lineage = lineage_of(catalog)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError
+from lockgate.framework.lineage.model.lineage_records import TARGET, ColumnId, Edge, RowEdge
 from lockgate.framework.lineage.model.names import column_path, column_text
-from lockgate.framework.lineage.model.records import TARGET, ColumnId, Edge, RowEdge
 
 if TYPE_CHECKING:
     from lockgate.framework.lineage.capture import NamedDataset

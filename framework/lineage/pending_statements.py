@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lockgate.framework.spark.driver_jvm import java_class
+from lockgate.framework.spark.context.driver_jvm import java_class
 
 _WAIT_MILLIS = 30_000
 

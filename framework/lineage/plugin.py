@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Answer `lineage.record`, of a statement that has ended, and `lineage.flow`, of one that will write."""
     from lockgate.framework.lineage.capture import record
-    from lockgate.framework.lineage.judges.on_plaintext import judge_flow, judge_flow_to_files
+    from lockgate.framework.lineage.checks.on_plaintext import judge_flow, judge_flow_to_files
 
     flows: Mapping[str, BridgeOperation] = {
         "lineage.flow": judge_flow,
@@ -45,7 +45,7 @@ def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
     """Offer `lineage`, `impact`, `plaintext` and `compact_lineage`."""
-    from lockgate.framework.lineage.procedures import PROCEDURES
+    from lockgate.framework.lineage.lineage_procedures import PROCEDURES
 
     return PROCEDURES
 
@@ -69,7 +69,7 @@ def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
 @hookimpl
 def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
     """Declare `lineage.on-drop` and `lineage.on-plaintext`, for tables and warehouses."""
-    from lockgate.framework.lineage.options import DECLARED
+    from lockgate.framework.lineage.lineage_options import DECLARED
 
     return {"table": DECLARED, "catalog": DECLARED}
 
@@ -77,7 +77,7 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 @hookimpl
 def lockgate_before_change(change: PlannedChange) -> None:
     """Judge tables and columns that are dropped or renamed by their readers."""
-    from lockgate.framework.lineage.judges.on_drop import judge
+    from lockgate.framework.lineage.checks.on_drop import judge
 
     judge(change)
 

@@ -19,7 +19,7 @@ from lockgate.errors import PluginError
 from lockgate.framework.plugins import plugins
 
 if TYPE_CHECKING:
-    from lockgate.framework.lineage.model.records import Record
+    from lockgate.framework.lineage.model.lineage_records import Record
     from lockgate.framework.plugins import LineageSink
 
 CAPACITY = 1_000

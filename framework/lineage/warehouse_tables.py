@@ -14,21 +14,21 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.lineage.model.kinds import kind_names
-from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.model.edge_kinds import kind_names
+from lockgate.framework.lineage.model.lineage_records import WHOLE
 from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.store.edges import all_edges
-from lockgate.framework.lineage.warehouse import lineage_of
-from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
+from lockgate.framework.store.system.row_batches import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockgate.framework.plugins import WarehouseTable
-    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.tables.catalog import Catalog
 
 Rows = Iterator[tuple[Any, ...]]
 _AT_A_TIME = 2_000

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.framework.orc.encryption.options import Encryption, Mask, parse_encrypt, parse_mask
+    from lockgate.framework.orc.encryption.encryption_options import (
+        Encryption,
+        Mask,
+        parse_encrypt,
+        parse_mask,
+    )
     from lockgate.framework.orc.encryption.variants import EncryptedColumn
     from lockgate.framework.orc.format.field_ids import with_field_ids
-    from lockgate.framework.orc.format.statistics import ColumnStatistics
+    from lockgate.framework.orc.format.orc_statistics import ColumnStatistics
     from lockgate.framework.orc.integrity.verify import IntegrityReport, verify_file
     from lockgate.framework.orc.isolation.isolation import Isolation
     from lockgate.framework.orc.masks.checked_options import parse_encryption
@@ -24,14 +29,14 @@ if TYPE_CHECKING:
 _MODULES = {
     "MASKED": ".read.reader",
     "Audit": ".tools.audit",
-    "ColumnStatistics": ".format.statistics",
+    "ColumnStatistics": ".format.orc_statistics",
     "EncryptedColumn": ".encryption.variants",
     "EncryptedOrcFile": ".read.reader",
-    "Encryption": ".encryption.options",
+    "Encryption": ".encryption.encryption_options",
     "Inspection": ".tools.inspection",
     "IntegrityReport": ".integrity.verify",
     "Isolation": ".isolation.isolation",
-    "Mask": ".encryption.options",
+    "Mask": ".encryption.encryption_options",
     "OrcWriter": ".write.writer",
     "ReadReport": ".read.read_report",
     "WrittenFile": ".write.writer",
@@ -39,9 +44,9 @@ _MODULES = {
     "decrypt_file": ".tools.transform",
     "encrypt_file": ".tools.transform",
     "inspect_file": ".tools.inspection",
-    "parse_encrypt": ".encryption.options",
+    "parse_encrypt": ".encryption.encryption_options",
     "parse_encryption": ".masks.checked_options",
-    "parse_mask": ".encryption.options",
+    "parse_mask": ".encryption.encryption_options",
     "rekey": ".tools.transform",
     "verify_file": ".integrity.verify",
     "with_field_ids": ".format.field_ids",

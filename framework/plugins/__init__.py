@@ -1,7 +1,6 @@
 """The SDK for plugins: the hooks, the types they use, and the manager that finds and checks plugins."""
 
 from lockgate.framework.plugins.authorization import acting_as, authorize, current_principal
-from lockgate.framework.plugins.checks import STEPS
 from lockgate.framework.plugins.contracts import (
     AskedKeys,
     AuditSink,
@@ -42,6 +41,7 @@ from lockgate.framework.plugins.events import (
     StreamProgressed,
     TableChanged,
 )
+from lockgate.framework.plugins.hook_answers import STEPS
 from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager
 from lockgate.framework.plugins.manifest_contracts import (

@@ -21,7 +21,7 @@ from lockgate.framework.access import (
     combined_sql,
 )
 from lockgate.framework.options.option import Option
-from lockgate.framework.plugins import checks, hookspecs
+from lockgate.framework.plugins import hook_answers, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
     AuditSink,
@@ -95,7 +95,8 @@ class PluginManager:
                 if self._pluggy.has_plugin(name):
                     self._pluggy.unregister(name=name)
                 raise PluginError(
-                    f"plugin {name!r} from {origin} breaks the plugin contract: {checks.one_line(error)}; "
+                    f"plugin {name!r} from {origin} breaks the plugin contract: "
+                    f"{hook_answers.one_line(error)}; "
                     f"the hooks are {', '.join(self._hooks)}",
                     name,
                 ) from error
@@ -129,7 +130,7 @@ class PluginManager:
             except Exception as error:  # a plugin may raise anything
                 raise PluginError(
                     f"plugin {entry_point.name!r} from {origin} cannot be imported: "
-                    f"{type(error).__name__}: {checks.one_line(error)}; repair or uninstall it, "
+                    f"{type(error).__name__}: {hook_answers.one_line(error)}; repair or uninstall it, "
                     f"or leave it out by {DISABLE_VARIABLE}={entry_point.name}",
                     entry_point.name,
                 ) from error
@@ -147,47 +148,47 @@ class PluginManager:
 
     def procedures(self) -> Mapping[str, Procedure]:
         """Return every procedure by its name."""
-        return self._gather("lockgate_procedures", checks.by_procedure_name)
+        return self._gather("lockgate_procedures", hook_answers.by_procedure_name)
 
     def bridge_operations(self) -> Mapping[str, BridgeOperation]:
         """Return every operation of the bridge by its name."""
-        return self._gather("lockgate_bridge_operations", checks.callables)
+        return self._gather("lockgate_bridge_operations", hook_answers.callables)
 
     def system_tables(self) -> Mapping[str, SystemTable]:
         """Return every system table by its suffix."""
-        return self._gather("lockgate_system_tables", checks.system_tables)
+        return self._gather("lockgate_system_tables", hook_answers.system_tables)
 
     def warehouse_tables(self) -> Mapping[str, WarehouseTable]:
         """Return every system table of whole warehouses by its name."""
-        return self._gather("lockgate_warehouse_tables", checks.warehouse_tables)
+        return self._gather("lockgate_warehouse_tables", hook_answers.warehouse_tables)
 
     def audit_sinks(self) -> Mapping[str, AuditSink]:
         """Return every destination of audit by its name."""
-        return self._gather("lockgate_audit_sinks", checks.audit_sinks)
+        return self._gather("lockgate_audit_sinks", hook_answers.audit_sinks)
 
     def lineage_sinks(self) -> Mapping[str, LineageSink]:
         """Return every receiver of lineage by its name."""
-        return self._gather("lockgate_lineage_sinks", checks.lineage_sinks)
+        return self._gather("lockgate_lineage_sinks", hook_answers.lineage_sinks)
 
     def key_providers(self) -> Mapping[str, KeyProviderFactory]:
         """Return every factory of key providers by its scheme."""
-        return self._gather("lockgate_key_providers", checks.callables)
+        return self._gather("lockgate_key_providers", hook_answers.callables)
 
     def index_kinds(self) -> Mapping[str, IndexKind]:
         """Return every kind of the index database by its name."""
-        return self._gather("lockgate_index_kinds", checks.index_kinds)
+        return self._gather("lockgate_index_kinds", hook_answers.index_kinds)
 
     def masks(self) -> Mapping[str, MaskFactory]:
         """Return every factory of masks by its name."""
-        return self._gather("lockgate_masks", checks.masks)
+        return self._gather("lockgate_masks", hook_answers.masks)
 
     def cli_commands(self) -> Mapping[str, CommandMaker]:
         """Return every command of the shell by its name."""
-        return self._gather("lockgate_cli_commands", checks.callables)
+        return self._gather("lockgate_cli_commands", hook_answers.callables)
 
     def options(self, scope: Literal["table", "catalog", "read", "session"]) -> Mapping[str, Option[Any]]:
         """Return every option that is declared for tables, catalogs, reads or Spark sessions, by its key."""
-        declared = self._gather("lockgate_options", checks.options)
+        declared = self._gather("lockgate_options", hook_answers.options)
         start = f"{scope} "
         return {
             name.removeprefix(start): option for name, option in declared.items() if name.startswith(start)
@@ -195,7 +196,7 @@ class PluginManager:
 
     def lake_methods(self) -> Mapping[str, LakeMethod]:
         """Return every method added to lakes by its name."""
-        return self._gather("lockgate_lake_methods", checks.callables)
+        return self._gather("lockgate_lake_methods", hook_answers.callables)
 
     def _gather(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> Mapping[str, T]:
         """Call the hook of each plugin once, and merge the answers by name."""
@@ -243,7 +244,7 @@ class PluginManager:
         answers = self._answers(hook, among, **arguments)
         for plugin, answer in answers:
             if not isinstance(answer, kind):
-                raise self._failed(plugin, hook, checks.not_of(kind, answer))
+                raise self._failed(plugin, hook, hook_answers.not_of(kind, answer))
         return [answer for _, answer in answers if isinstance(answer, kind)]
 
     def _has(self, hook: str) -> bool:
@@ -252,7 +253,7 @@ class PluginManager:
     def _failed(self, plugin: str, hook: str, error: Exception) -> PluginError:
         return PluginError(
             f"plugin {plugin!r} from {self._origin.get(plugin, 'this process')}: {hook}() failed: "
-            f"{type(error).__name__}: {checks.one_line(error)}",
+            f"{type(error).__name__}: {hook_answers.one_line(error)}",
             plugin,
         )
 
@@ -267,7 +268,7 @@ class PluginManager:
             return Principal(caller.user)
         if not isinstance(found, Principal):
             plugin = self._attribution.plugin_of(found)
-            raise self._failed(plugin, "lockgate_principal", checks.not_of(Principal, found))
+            raise self._failed(plugin, "lockgate_principal", hook_answers.not_of(Principal, found))
         return found
 
     def decides_access(self) -> bool:
@@ -315,19 +316,19 @@ class PluginManager:
 
     def pruners(self, table: TableHandle) -> list[tuple[str, FilePruner]]:
         """Return the pruners of a table, each with its plugin; PluginError if two have one name."""
-        found = self._listed("lockgate_pruners", checks.pruners, table=table)
+        found = self._listed("lockgate_pruners", hook_answers.pruners, table=table)
         _check_names("pruner", [(plugin, pruner.name) for plugin, pruner in found])
         return found
 
     def file_collectors(self, table: TableHandle) -> list[tuple[str, FileCollector]]:
         """Return the collectors of a table, each with its plugin; PluginError if two have one name."""
-        found = self._listed("lockgate_file_collectors", checks.collectors, table=table)
+        found = self._listed("lockgate_file_collectors", hook_answers.collectors, table=table)
         _check_names("file collector", [(plugin, collector.name) for plugin, collector in found])
         return found
 
     def commit_participants(self, table: TableHandle) -> list[CommitParticipant]:
         """Return the participants of a commit to a table."""
-        found = self._listed("lockgate_commit_participants", checks.participants, table=table)
+        found = self._listed("lockgate_commit_participants", hook_answers.participants, table=table)
         return [participant for _, participant in found]
 
     def _listed(

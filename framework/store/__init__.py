@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.codec.simple_stats import EMPTY_STATS, SimpleStats
     from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.identifier import Identifier
     from lockgate.framework.store.manifests.manifest import (
         DataFileMeta,
         FileKind,
@@ -18,15 +16,17 @@ if TYPE_CHECKING:
         ManifestEntry,
         ManifestFileMeta,
     )
+    from lockgate.framework.store.metadata.identifier import Identifier
     from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
     from lockgate.framework.store.metadata.tag_files import Tag
     from lockgate.framework.store.schema.schema import Schema, TableSchema
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store.tables.table import Table
 
 _HOMES = {
-    "Catalog": ".catalog",
-    "Identifier": ".identifier",
-    "Table": ".table",
+    "Catalog": ".tables.catalog",
+    "Identifier": ".metadata.identifier",
+    "Table": ".tables.table",
     "CommitKind": ".metadata.snapshot",
     "CommitMessage": ".commit.message",
     "DataFileMeta": ".manifests.manifest",

@@ -8,8 +8,8 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Decision, Principal, SqlDecision, Target
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.rename import policy_name
+from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store.metadata.rename import policy_name
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE})
 

@@ -15,9 +15,9 @@ from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options.table_options import TableOptions
-from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers
+from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.paths import TablePaths, line_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot

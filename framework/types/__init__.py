@@ -1,6 +1,6 @@
 """Paimon's data types, and their mapping to Arrow, Spark and JSON."""
 
-from lockgate.framework.types.arrow import arrow_schema, fields_from_arrow, from_arrow, to_arrow
+from lockgate.framework.types.arrow_types import arrow_schema, fields_from_arrow, from_arrow, to_arrow
 from lockgate.framework.types.datatype import (
     BIGINT,
     BOOLEAN,
@@ -33,7 +33,7 @@ from lockgate.framework.types.spark import (
     to_spark_type,
 )
 from lockgate.framework.types.type_json import field_to_json, parse_field, parse_type, type_to_json
-from lockgate.framework.types.values import (
+from lockgate.framework.types.value_json import (
     date_of,
     days_of,
     micros_of,

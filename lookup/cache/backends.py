@@ -42,7 +42,7 @@ class FoundRows(NamedTuple):
 Piece = tuple[Rows, Rows]
 
 
-class Reader(Protocol):
+class CacheReader(Protocol):
     """A state open for reading; it never changes."""
 
     def find(self, keys: Rows) -> list[FoundRows]:
@@ -52,7 +52,7 @@ class Reader(Protocol):
         """Release the files."""
 
 
-class Sink(Protocol):
+class CacheSink(Protocol):
     """Takes in the sorted keys and values of a load.
 
     With `in_order` the parts must be written one after another, ascending; otherwise several threads may
@@ -90,7 +90,7 @@ class Store(Protocol):
     def size(self) -> int:
         """Return the bytes that keys and values take."""
 
-    def sink(self) -> Sink:
+    def sink(self) -> CacheSink:
         """Begin to load sorted keys and values."""
 
     def step_files(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Path]:
@@ -115,7 +115,7 @@ def is_passing(error: Exception) -> bool:
     return any(os.strerror(number) in text for number in _PASSING)
 
 
-def open_reader(path: Path, storage: str, cache_bytes: int, cipher: CacheCipher | None) -> Reader:
+def open_reader(path: Path, storage: str, cache_bytes: int, cipher: CacheCipher | None) -> CacheReader:
     """Open a state for reading."""
     if storage == Storage.MEMORY:
         from lockgate.lookup.cache.mapped_files import MemoryReader

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError, SnapshotNotFoundError
+from lockgate.framework.store.confidential.column_visibility import visibility
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.visibility import visibility
 from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.cache_key import writer_cipher
 from lockgate.lookup.cache.directory import CacheDirectory, disk_usage
-from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
 from lockgate.lookup.cache.loader import Loader, Progress
-from lockgate.lookup.cache.steps import Step, make_step
-from lockgate.lookup.spec.options import lookup_options
+from lockgate.lookup.cache.steps import CacheStep, make_step
+from lockgate.lookup.cache.version_info import GenerationInfo, mark_of
+from lockgate.lookup.spec.lookup_options import lookup_options
+from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, cached_layout
 from lockgate.lookup.spec.row_selection import RowSelection, RowSelector, check_masks
-from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 # Rows are encoded in slices of this many, which bounds the memory of a full load.
 _SLICE_ROWS = 1 << 16
@@ -225,13 +225,13 @@ class CacheBuilder:
             return False
         return store.size() > _LAYERS_SHARE * self._options.memory_max
 
-    def _step(self, store: Store, rows: pa.Table) -> Step:
+    def _step(self, store: Store, rows: pa.Table) -> CacheStep:
         check_masks(rows.schema, self._masked, self.spec.identifier)
         kinds = rows.column("_VALUE_KIND")
         matching = self._matching(rows)
         return make_step(self.layout, store, self._batch(self._selector.shown(rows)), kinds, matching)
 
-    def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
+    def _ingest(self, store: Store, step: CacheStep, cursor: _Cursor) -> None:
         coming = sum(map(len, step.keys)) + sum(map(len, filter(None, step.values)))
         with self._budget.writing(coming):
             files = store.step_files(step.keys, step.values) if step.keys else []

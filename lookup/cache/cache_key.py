@@ -22,7 +22,7 @@ from lockgate.lookup.codec.cache_cipher import CacheCipher, derive
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
     from lockgate.lookup.cache.directory import CacheDirectory
-    from lockgate.lookup.spec.spec import CacheLayout
+    from lockgate.lookup.spec.lookup_spec import CacheLayout
 
 _log = logging.getLogger("lockgate.lookup")
 

@@ -33,11 +33,11 @@ from typing import IO, Any
 
 from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
-from lockgate.framework.spark.operations.messages.envelope import ErrorJson
+from lockgate.framework.spark.messages.message_envelope import ErrorJson
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
-from lockgate.lookup.cache.generation_info import GenerationInfo, refusal_of
+from lockgate.lookup.cache.version_info import GenerationInfo, refusal_of
 from lockgate.lookup.spec import cache_paths
-from lockgate.lookup.spec.spec import CacheLayout
+from lockgate.lookup.spec.lookup_spec import CacheLayout
 
 KEPT_GENERATIONS = 2
 # A driver touches its reader file every few seconds; after this time it is gone.

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from lockgate.lookup.cache.backends import Piece, Sink
+from lockgate.lookup.cache.backends import CacheSink, Piece
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.layers import hashes_of
 from lockgate.lookup.codec.byte_rows import Rows, offsets_of
@@ -164,7 +164,9 @@ class Runs:
         self._parts[run] = []
         return Rows.concatenate([keys for keys, _ in parts]), Rows.concatenate([rows for _, rows in parts])
 
-    def finish(self, sink: Sink, pool: ThreadPoolExecutor, threads: int, done: Callable[[int], None]) -> None:
+    def finish(
+        self, sink: CacheSink, pool: ThreadPoolExecutor, threads: int, done: Callable[[int], None]
+    ) -> None:
         """Write all runs; `rows` counts what they hold, `done` gets the rows of each run once written."""
         runs = range(1 << self._bits)
         if sink.in_order:

@@ -21,8 +21,8 @@ from lockgate.lookup.cache.backends import Piece, Storage, Store, open_store
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.external_sort import RunHooks, Runs, ahead
 from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
-from lockgate.lookup.spec.options import LookupOptions
-from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
+from lockgate.lookup.spec.lookup_options import LookupOptions
+from lockgate.lookup.spec.lookup_spec import CacheLayout, CacheStructure
 
 # More bytes than those of key and value: their positions in mapped files, filters and indexes in RocksDB.
 _BESIDE_BYTES = 16

@@ -13,16 +13,16 @@ import pyarrow as pa
 from lockgate.lookup.cache.backends import Store
 from lockgate.lookup.cache.layers import hashes_of
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows
-from lockgate.lookup.codec.key_codec import Distinct, KeyCodec, distinct
+from lockgate.lookup.codec.key_codec import DistinctKeys, KeyCodec, distinct
 from lockgate.lookup.codec.lists import pack, unpack
-from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
+from lockgate.lookup.spec.lookup_spec import CacheLayout, CacheStructure
 
 # Kinds of change, as in the column _VALUE_KIND: +I, -U, +U, -D.
 _PRESENT = (0, 2)
 
 
 @dataclass(frozen=True)
-class Step:
+class CacheStep:
     """Keys to write, strictly ascending, with their new values (None: delete), and what rows are gained."""
 
     keys: list[bytes]
@@ -36,14 +36,14 @@ def make_step(
     batch: pa.RecordBatch,
     kinds: pa.ChunkedArray,
     matching: pa.Array | None,
-) -> Step:
+) -> CacheStep:
     """Work out the writes for changed rows, in the order of their changes; `store` has the state before.
 
     `matching` says the rows that meet the lookup's condition: a row that no longer does leaves the cache.
     Keys whose value stays as it was are not written.
     """
     if batch.num_rows == 0:  # such as when all rows of a snapshot are older than those they would replace
-        return Step([], [], 0)
+        return CacheStep([], [], 0)
     present = np.isin(np.asarray(kinds), _PRESENT)
     if matching is not None:
         present &= np.asarray(matching)
@@ -58,7 +58,7 @@ def _columns(batch: pa.RecordBatch, codec: KeyCodec) -> list[pa.Array]:
     return [batch.column(name) for name in codec.schema.names]
 
 
-def _one_row(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
+def _one_row(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> CacheStep:
     encoded = layout.key_codec.encode(_columns(batch, layout.key_codec))
     groups = encoded.distinct()
     # Primary keys are not null, so encoded keys and rows of the batch have the same numbers.
@@ -78,14 +78,14 @@ def _where(here: Bools, values: Sequence[bytes]) -> list[bytes | None]:
 
 def _changed(
     keys: Sequence[bytes], old: Sequence[bytes | None], new: Sequence[bytes | None], row_delta: int
-) -> Step:
+) -> CacheStep:
     different = [n for n, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
     if len(different) == len(keys):
-        return Step(list(keys), list(new), row_delta)
-    return Step([keys[n] for n in different], [new[n] for n in different], row_delta)
+        return CacheStep(list(keys), list(new), row_delta)
+    return CacheStep([keys[n] for n in different], [new[n] for n in different], row_delta)
 
 
-def _appended(layout: CacheLayout, store: Store, batch: pa.RecordBatch) -> Step:
+def _appended(layout: CacheLayout, store: Store, batch: pa.RecordBatch) -> CacheStep:
     encoded = layout.key_codec.encode(_columns(batch, layout.key_codec))
     groups = encoded.distinct()
     keys = encoded.rows.take(groups.first).to_bytes()
@@ -119,7 +119,7 @@ def _regroup(
     return values
 
 
-def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
+def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> CacheStep:
     """Return the writes for rows found by other columns than their primary key.
 
     The cache remembers the join key of each primary key: a changed row leaves the list it was in, wherever
@@ -148,7 +148,7 @@ def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: 
     rows = _changed(list_keys, old_lists, new_lists, delta)
     memory = _changed(primary_keys, remembered, _remember(layout, batch, groups, present), 0)
     # All primary keys sort after all lookup keys: their key space is the top bit.
-    return Step(rows.keys + memory.keys, rows.values + memory.values, rows.row_delta)
+    return CacheStep(rows.keys + memory.keys, rows.values + memory.values, rows.row_delta)
 
 
 def _without(layout: CacheLayout, lists: Sequence[bytes | None], gone: set[bytes]) -> tuple[Rows, Int64s]:
@@ -164,7 +164,7 @@ def _count(lists: Sequence[bytes | None]) -> int:
 
 
 def _remember(
-    layout: CacheLayout, batch: pa.RecordBatch, groups: Distinct, present: Bools
+    layout: CacheLayout, batch: pa.RecordBatch, groups: DistinctKeys, present: Bools
 ) -> list[bytes | None]:
     last = groups.last
     rows = layout.key_row_codec.encode(batch.select(layout.key_schema.names)).take(last).to_bytes()

@@ -59,13 +59,13 @@ class Keys:
     hashes: UInt64s
     valid: Bools
 
-    def distinct(self) -> Distinct:
+    def distinct(self) -> DistinctKeys:
         """Sort the keys and drop repeated ones; see `Distinct`."""
         return distinct(self.rows, self.hashes)
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctKeys:
     """Keys sorted by their bytes, each once.
 
     `order` sorts the keys (stable), `starts` are the positions in `order` where a new key begins,
@@ -92,7 +92,7 @@ class Distinct:
         return last
 
 
-def distinct(rows: Rows, hashes: UInt64s) -> Distinct:
+def distinct(rows: Rows, hashes: UInt64s) -> DistinctKeys:
     """Group equal keys: by hash, then exactly, so that keys of one hash are never taken for each other."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
@@ -103,7 +103,7 @@ def distinct(rows: Rows, hashes: UInt64s) -> Distinct:
         order, fresh = _distinct_exactly(rows)
     inverse = np.empty(len(order), np.int64)
     inverse[order] = np.cumsum(fresh) - 1
-    return Distinct(order, np.flatnonzero(fresh), inverse)
+    return DistinctKeys(order, np.flatnonzero(fresh), inverse)
 
 
 def _distinct_exactly(rows: Rows) -> tuple[Int64s, Bools]:

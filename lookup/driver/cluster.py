@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.framework.plugins import BridgeContext
-from lockgate.framework.spark.driver_jvm import java_class
-from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
+from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.lookup.driver.cache_hosts import Listener, LocalSite, Owners
 from lockgate.lookup.driver.waiting_commands import WaitingCommands
-from lockgate.lookup.owner.messages import (
+from lockgate.lookup.server.pipe import answer_about_keys
+from lockgate.lookup.server.server_messages import (
     Command,
     Event,
     EventRequest,
@@ -30,7 +31,6 @@ from lockgate.lookup.owner.messages import (
     PollRequest,
     StartCommand,
 )
-from lockgate.lookup.owner.pipe import answer_about_keys
 from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class ExecutorOwners:
             "do": "start",
             "name": self.name,
             # -P: somebody else's module may lie in the current folder.
-            "command": [python, "-P", "-m", "lockgate.lookup.owner.standby"],
+            "command": [python, "-P", "-m", "lockgate.lookup.server.standby"],
             "opening": opening,
         }
         self._keys = keys

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lockgate.errors import LockgateError, LookupCacheError
-from lockgate.lookup.cache.generation_info import GenerationInfo
-from lockgate.lookup.owner.messages import EndedEvent, Event, LeadingEvent, News, Order, WaitingEvent
+from lockgate.lookup.cache.version_info import GenerationInfo
+from lockgate.lookup.server.server_messages import EndedEvent, Event, LeadingEvent, News, Order, WaitingEvent
 from lockgate.lookup.spec.failures import error_from_json
 from lockgate.lookup.spec.status import HostStatus
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import AccessDeniedError, InputError, LookupCacheError
 from lockgate.framework.plugins import plugins
 from lockgate.lookup.driver.service_process import ServiceEvent, ServiceOrder, check_table
-from lockgate.lookup.owner.owner_process import owner_environment
 from lockgate.lookup.remote.registration import is_registered, remove_registration
 from lockgate.lookup.remote.secret import Secret
+from lockgate.lookup.server.cache_server_process import owner_environment
 from lockgate.lookup.spec.failures import error_from_json
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store.tables.table import Table
 
 _log = logging.getLogger("lockgate.lookup")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.builder import fingerprint
-from lockgate.lookup.driver.served_state import ServedState
-from lockgate.lookup.driver.tables import newest_target
-from lockgate.lookup.spec.options import LookupOptions
+from lockgate.lookup.driver.lookup_tables import newest_target
+from lockgate.lookup.driver.served_version import ServedState
+from lockgate.lookup.spec.lookup_options import LookupOptions
 from lockgate.lookup.spec.periods import covers
 
 if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
     from lockgate.lookup.driver.hosts import Host, Hosts
 
 

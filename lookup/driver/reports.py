@@ -104,7 +104,7 @@ class Reports:
         if self._counter is None:
             return
         from lockgate.lookup.driver.batch_counts import counts_in_jvm, counts_of
-        from lockgate.lookup.driver.registry import lookups_of
+        from lockgate.lookup.driver.lookup_registry import lookups_of
 
         deltas: list[tuple[str, int, int]] = []
         counts = counts_in_jvm(self._context)

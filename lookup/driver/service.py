@@ -23,24 +23,24 @@ from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.cache.caches import note_status, report_of
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.cache.generation_info import GenerationInfo, mark_of
+from lockgate.lookup.cache.version_info import GenerationInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
-from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
+from lockgate.lookup.driver.cache_hosts import LocalSite, Owners, Site
 from lockgate.lookup.driver.hosts import Hosts
-from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
+from lockgate.lookup.driver.lookup_tables import location_of, newest_target
+from lockgate.lookup.driver.pinned_snapshots import Pins, gone, shared_pins
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
-from lockgate.lookup.driver.tables import location_of, newest_target
-from lockgate.lookup.owner.messages import HoldOrder, News, Opening, Order
-from lockgate.lookup.owner.state_wait import is_there
+from lockgate.lookup.server.server_messages import HoldOrder, News, Opening, Order
+from lockgate.lookup.server.version_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
-from lockgate.lookup.spec.options import lookup_options
-from lockgate.lookup.spec.spec import LookupSpec, cache_id
+from lockgate.lookup.spec.lookup_options import lookup_options
+from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
 from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store.tables.table import Table
 
 _log = logging.getLogger("lockgate.lookup")
 

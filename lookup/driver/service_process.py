@@ -13,16 +13,16 @@ import sys
 import uuid
 from typing import TypedDict
 
-from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.table import Table
-from lockgate.lookup.owner.standby import private_stdout
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.partial.choice import check_servable
 from lockgate.lookup.remote.certificate import fingerprint_of, make_certificate
+from lockgate.lookup.remote.query_server import QueryService
 from lockgate.lookup.remote.registration import Registration
 from lockgate.lookup.remote.secret import Secret
-from lockgate.lookup.remote.server import QueryService
+from lockgate.lookup.server.standby import private_stdout
 from lockgate.lookup.spec.failures import error_to_json
-from lockgate.lookup.spec.spec import LookupSpec
+from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 
 class ServiceOrder(TypedDict):

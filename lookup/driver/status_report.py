@@ -10,7 +10,7 @@ from lockgate.lookup.spec.status import HostStatus, LookupStatus, Pin
 if TYPE_CHECKING:
     from lockgate.lookup.driver.hosts import Hosts
     from lockgate.lookup.driver.refresher import Refresher
-    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 
 def status_of(

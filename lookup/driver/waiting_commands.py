@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lockgate.lookup.owner.messages import Command
+    from lockgate.lookup.server.server_messages import Command
 
 
 class WaitingCommands:

@@ -24,15 +24,15 @@ from lockgate.lookup.join.plan import Join, by_cache
 from lockgate.lookup.join.spark_join import by_spark
 from lockgate.lookup.join.strategy import choose
 from lockgate.lookup.partial.choice import is_partial
-from lockgate.lookup.spec.options import option_texts
-from lockgate.lookup.spec.rights import governed
-from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
+from lockgate.lookup.spec.lookup_options import option_texts
+from lockgate.lookup.spec.lookup_rights import governed
+from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store.tables.table import Table
     from lockgate.pushdown import Predicate
 
 _CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
@@ -114,7 +114,7 @@ def _full_name(table: str) -> tuple[str, str, str]:
 
 def _catalog_of(spark: SparkSession, name: str) -> Catalog:
     from lockgate.framework.spark.bridge.dispatcher import dispatcher
-    from lockgate.framework.spark.session import loaded_catalog
+    from lockgate.framework.spark.session.session import loaded_catalog
 
     session: Any = spark._jsparkSession
     manager = session.sessionState().catalogManager()

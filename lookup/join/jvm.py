@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
-from lockgate.framework.spark.driver_jvm import java_class
+from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
-from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.partial.choice import guessed_bytes
-from lockgate.lookup.spec.options import LookupOptions
-from lockgate.lookup.spec.spec import cached_layout
+from lockgate.lookup.spec.lookup_options import LookupOptions
+from lockgate.lookup.spec.lookup_spec import cached_layout
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
 
 
 def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: LookupOptions) -> bool:

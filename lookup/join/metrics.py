@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lockgate.lookup.join.plan import Join
-    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 TOO_LARGE = "the batch is about as large as the table: lookup.strategy=spark would be faster"
 TOO_SMALL = "the batch is small compared with the table: lookup.strategy=lookup would be faster"

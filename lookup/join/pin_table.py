@@ -21,22 +21,22 @@ from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
-from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
-from lockgate.framework.spark.driver_jvm import java_class
+from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark.messages.shapes import fault_in, shape_of
 from lockgate.framework.store.grants import grant
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack
-from lockgate.lookup.driver.batch_pins import forget_ended
+from lockgate.lookup.driver.pinned_snapshots import forget_ended
 from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark
-from lockgate.lookup.spec.rights import governed
-from lockgate.lookup.spec.spec import LookupSpec, SpecJson, cache_id
+from lockgate.lookup.spec.lookup_rights import governed
+from lockgate.lookup.spec.lookup_spec import LookupSpec, SpecJson, cache_id
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.driver.owner_sites import Site
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.driver.cache_hosts import Site
 
 # The read option that carries the lookup's spec.
 SPEC_OPTION = "lookup.spec"
@@ -102,7 +102,7 @@ class PinTable:
         Raises LookupCacheError if the dimension is another one than the join was planned with, and
         AccessDeniedError if the one who joins may not read the columns of the join.
         """
-        from lockgate.lookup.driver.registry import lookup_for
+        from lockgate.lookup.driver.lookup_registry import lookup_for
 
         if SPEC_OPTION not in options:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")

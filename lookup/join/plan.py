@@ -29,13 +29,13 @@ from pyspark.sql.types import (
 )
 
 from lockgate.framework.access import ALLOWED, MASKED
-from lockgate.framework.orc.encryption.plaintext import MARK
-from lockgate.framework.store.visibility import column_marks, visibility
+from lockgate.framework.orc.encryption.plaintext_marks import MARK
+from lockgate.framework.store.confidential.column_visibility import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
+from lockgate.lookup.driver.lookup_tables import directory_for, location_of
 from lockgate.lookup.driver.reports import REPORTS
-from lockgate.lookup.driver.tables import directory_for, location_of
 from lockgate.lookup.join.jvm import answers_in_jvm, jvm_function
 from lockgate.lookup.join.metrics import observed
 from lockgate.lookup.join.pin_table import (
@@ -49,14 +49,14 @@ from lockgate.lookup.join.pin_table import (
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
 from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
-from lockgate.lookup.spec.options import LookupOptions, lookup_options
-from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cache_id
+from lockgate.lookup.spec.lookup_options import LookupOptions, lookup_options
+from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, cache_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
     from lockgate.framework.types import DataField
     from lockgate.lookup.join.shuffle import Buckets
 

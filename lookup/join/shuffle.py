@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError
-from lockgate.lookup.driver.batch_pins import shared_pins
-from lockgate.lookup.driver.owner_sites import LocalSite
-from lockgate.lookup.driver.registry import lookup_for
+from lockgate.lookup.driver.cache_hosts import LocalSite
+from lockgate.lookup.driver.lookup_registry import lookup_for
+from lockgate.lookup.driver.pinned_snapshots import shared_pins
 from lockgate.lookup.driver.reports import report_of
-from lockgate.lookup.spec.options import lookup_options
-from lockgate.lookup.spec.spec import cache_id
+from lockgate.lookup.spec.lookup_options import lookup_options
+from lockgate.lookup.spec.lookup_spec import cache_id
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.driver.batch_pins import Pins
-    from lockgate.lookup.driver.owner_sites import Site
-    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.driver.cache_hosts import Site
+    from lockgate.lookup.driver.pinned_snapshots import Pins
+    from lockgate.lookup.spec.lookup_spec import LookupSpec
     from lockgate.lookup.spec.status import BatchReport
 
 # Held while the driver runs: they know the snapshot of each batch.

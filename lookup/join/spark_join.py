@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
+from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
 from lockgate.lookup.join.metrics import observed
 from lockgate.lookup.join.pin_table import (
     ANSWER_OPTION,
@@ -23,9 +23,9 @@ from lockgate.lookup.join.pin_table import (
 from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of
 from lockgate.lookup.join.spark_filter import spark_column
 from lockgate.lookup.join.strategy import snapshot_for_spark, streaming_batch
-from lockgate.lookup.spec.options import lookup_options
+from lockgate.lookup.spec.lookup_options import lookup_options
+from lockgate.lookup.spec.lookup_spec import cache_id
 from lockgate.lookup.spec.row_selection import selection_at
-from lockgate.lookup.spec.spec import cache_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.plugins import BridgeContext
-from lockgate.lookup.spec.options import hint_options
+from lockgate.lookup.spec.lookup_options import hint_options
 from lockgate.pushdown import (
     AlwaysFalse,
     AlwaysTrue,
@@ -28,7 +28,7 @@ from lockgate.pushdown import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 # They mean something else in Spark.
 _NOT_SPARKS = frozenset({Op.RLIKE, Op.MATCH})

@@ -10,23 +10,23 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.spark.driver_jvm import java_class
+from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.lookup.cache.builder import check_mark, fingerprint
-from lockgate.lookup.cache.generation_info import mark_of
-from lockgate.lookup.driver.batch_pins import Pins, shared_pins
-from lockgate.lookup.driver.registry import serving
-from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.cache.version_info import mark_of
+from lockgate.lookup.driver.lookup_registry import serving
+from lockgate.lookup.driver.lookup_tables import newest_target
+from lockgate.lookup.driver.pinned_snapshots import Pins, shared_pins
 from lockgate.lookup.join.jvm import answers_in_jvm
-from lockgate.lookup.spec.options import lookup_options
+from lockgate.lookup.spec.lookup_options import lookup_options
+from lockgate.lookup.spec.lookup_spec import cache_id, layout_of
 from lockgate.lookup.spec.row_selection import selection_at
-from lockgate.lookup.spec.spec import cache_id, layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 # Held while the driver runs: they know the snapshot of each batch.
 _pins: dict[tuple[str, str], Pins] = {}

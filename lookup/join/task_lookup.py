@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.cached_state import AnswerTooLarge
+from lockgate.lookup.cache.cache_version import AnswerTooLarge
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver.batch_counts import unpack
-from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
+from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 from lockgate.lookup.spec.cache_paths import local_path
-from lockgate.lookup.spec.options import Retry
+from lockgate.lookup.spec.lookup_options import Retry
 
 if TYPE_CHECKING:
     from lockgate.lookup.codec.byte_rows import Bools

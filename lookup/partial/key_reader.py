@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockgate.framework.store.confidential.column_visibility import visibility
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.scan.matching_rows import WantedKeys
 from lockgate.framework.store.scan.read import read_batches
-from lockgate.framework.store.visibility import visibility
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows
 from lockgate.lookup.spec.row_selection import RowSelector, check_masks, has_one_bucket_count, selection_at
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
 
 # Plans of snapshots that are remembered: those of running batches.
 _MOST_PLANS = 4

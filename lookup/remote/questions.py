@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
-from lockgate.framework.spark.operations.messages.envelope import FailureJson
-from lockgate.lookup.spec.options import SCAN_PARTITIONS, lookup_options
-from lockgate.lookup.spec.spec import LookupSpec, layout_of
+from lockgate.framework.spark.messages.message_envelope import FailureJson
+from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.lookup.spec.lookup_options import SCAN_PARTITIONS, lookup_options
+from lockgate.lookup.spec.lookup_spec import LookupSpec, layout_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
-    from lockgate.lookup.spec.spec import CacheLayout
+    from lockgate.framework.store.tables.table import Table
+    from lockgate.lookup.spec.lookup_spec import CacheLayout
 
 ANSWER_SCHEMA = pa.schema([("row", pa.large_binary())])
 HEADER = "authorization"

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from lockgate.errors import LookupCacheError, StorageError
-from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
+from lockgate.framework.spark.messages.shapes import fault_in, shape_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
     from lockgate.lookup.remote.secret import Secret
 
 _FOLDER = "service"

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 
 @dataclass(frozen=True)

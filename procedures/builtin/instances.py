@@ -7,20 +7,25 @@ from lockgate.procedures.builtin.compact.compact_database import CompactDatabase
 from lockgate.procedures.builtin.compact.compact_manifest import CompactManifest
 from lockgate.procedures.builtin.compact.rescale import Rescale
 from lockgate.procedures.builtin.history.automatic_tags import TriggerTagAutomaticCreation
-from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
-from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
+from lockgate.procedures.builtin.history.branch_procedures import (
+    CreateBranch,
+    DeleteBranch,
+    FastForward,
+    RenameBranch,
+)
+from lockgate.procedures.builtin.history.consumer_procedures import ClearConsumers, ResetConsumer
 from lockgate.procedures.builtin.history.expire_changelogs import ExpireChangelogs
 from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
 from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.history.purge_files import PurgeFiles
 from lockgate.procedures.builtin.history.remove_orphan_files import RemoveOrphanFiles
-from lockgate.procedures.builtin.history.rollback import (
+from lockgate.procedures.builtin.history.rollback_procedures import (
     Rollback,
     RollbackToAsLatest,
     RollbackToTimestamp,
     RollbackToWatermark,
 )
-from lockgate.procedures.builtin.history.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
+from lockgate.procedures.builtin.history.tag_procedures import CreateTag, DeleteTag, RenameTag, ReplaceTag
 from lockgate.procedures.builtin.history.timed_tags import (
     CreateTagFromTimestamp,
     CreateTagFromWatermark,

@@ -20,7 +20,7 @@ NULL = -1
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctValues:
     """Values of a column: `keys` ascend, `codes` say for each row which of them it has, `NULL` for none."""
 
     kind: ValueKind
@@ -28,7 +28,7 @@ class Distinct:
     codes: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, kind: ValueKind, column: pa.Array) -> Distinct:
+    def of(cls, kind: ValueKind, column: pa.Array) -> DistinctValues:
         """Return the distinct values of a column of its Arrow type."""
         codes = np.full(len(column), NULL, np.int64)
         keys = kind.keys(column.drop_null())

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lockgate.pushdown.index.distinct import NULL, Distinct, read_roaring, roaring
+from lockgate.pushdown.index.distinct import NULL, DistinctValues, read_roaring, roaring
 from lockgate.pushdown.index.ordered_values import OrderedValues, write_ordered
 from lockgate.pushdown.index.value_kinds import Key, ValueKind
 
@@ -26,7 +26,7 @@ _SLICES_OF_NULLS = 64
 
 def write_range_bitmap(kind: ValueKind, column: pa.Array, chunk_size: int | None = None) -> bytes:
     """Return the index of a column of its Arrow type; `chunk_size` as in `write_ordered`."""
-    distinct = Distinct.of(kind, column)
+    distinct = DistinctValues.of(kind, column)
     keys = distinct.keys
     ends = kind.pack(keys[0]) + kind.pack(keys[-1]) if keys else b""
     dictionary = write_ordered(kind, keys, chunk_size)
@@ -35,7 +35,7 @@ def write_range_bitmap(kind: ValueKind, column: pa.Array, chunk_size: int | None
     return b"".join([head, ends, _INT.pack(len(dictionary)), dictionary, _write_slices(distinct)])
 
 
-def _write_slices(distinct: Distinct) -> bytes:
+def _write_slices(distinct: DistinctValues) -> bytes:
     codes, count = distinct.codes, len(distinct.keys)
     width = max(1, (count - 1).bit_length()) if count else _SLICES_OF_NULLS
     existing = roaring(np.flatnonzero(codes != NULL).astype(np.uint32))

@@ -182,7 +182,7 @@ class Segment:
         if not sound:
             raise CorruptFileError(f"{self.name} is damaged: its directory contradicts itself")
         self._entries = list(found.values())
-        self.parts = {name: Part(self, each) for name, each in found.items()}
+        self.parts = {name: SegmentPart(self, each) for name, each in found.items()}
 
     def rename(self, names: tuple[str, ...]) -> None:
         """Give the files other names, in order."""
@@ -206,7 +206,7 @@ class Segment:
         return data
 
 
-class Part:
+class SegmentPart:
     """A part of a segment, whose head is read when it is asked first."""
 
     def __init__(self, segment: Segment, entry: dict[str, Any]) -> None:

@@ -11,12 +11,12 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
-    from lockgate.framework.spark.attachment import attach
     from lockgate.framework.spark.bridge.gateway import jar
-    from lockgate.framework.spark.inspect import inspect_sql
-    from lockgate.framework.spark.lake import Lake
-    from lockgate.framework.spark.session import configure, connect
-    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.spark.context.sql_inspection import inspect_sql
+    from lockgate.framework.spark.session.attachment import attach
+    from lockgate.framework.spark.session.lake import Lake
+    from lockgate.framework.spark.session.session import configure, connect
+    from lockgate.framework.store.tables.catalog import Catalog
     from lockgate.lookup import lookup_join
 
 __version__ = VERSION
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Catalog": "lockgate.framework.store.catalog",
+    "Catalog": "lockgate.framework.store.tables.catalog",
     "KeyFileProvider": "lockgate.framework.keys",
     "KeyProvider": "lockgate.framework.keys",
-    "Lake": "lockgate.framework.spark.lake",
+    "Lake": "lockgate.framework.spark.session.lake",
     "MemoryKeyProvider": "lockgate.framework.keys",
-    "attach": "lockgate.framework.spark.attachment",
-    "configure": "lockgate.framework.spark.session",
-    "connect": "lockgate.framework.spark.session",
+    "attach": "lockgate.framework.spark.session.attachment",
+    "configure": "lockgate.framework.spark.session.session",
+    "connect": "lockgate.framework.spark.session.session",
     "create_key_file": "lockgate.framework.keys",
-    "inspect_sql": "lockgate.framework.spark.inspect",
+    "inspect_sql": "lockgate.framework.spark.context.sql_inspection",
     "jar": "lockgate.framework.spark.bridge.gateway",
     "lookup_join": "lockgate.lookup",
 }

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
         LoggerAudit,
         SolrAudit,
     )
-    from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points.cover import covers, missing
     from lockgate.framework.governance.points.enforced import enforced_policies
     from lockgate.framework.governance.points.point import Point
     from lockgate.framework.governance.points.policies import PointGrant, points_of, policy_of
     from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
+    from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
     from lockgate.framework.governance.ranger.protocol.kerberos import Negotiation
     from lockgate.framework.governance.ranger.protocol.policy_api import PolicyApi
-    from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-    from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+    from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
     from lockgate.framework.governance.ranger.service_definition import service_definition
+    from lockgate.framework.governance.statement_checks import Check
 
 __all__ = [
     "AdminPolicies",
@@ -55,10 +55,10 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "AdminPolicies": "lockgate.framework.governance.ranger.protocol.source",
-        "AdminSettings": "lockgate.framework.governance.ranger.protocol.settings",
+        "AdminPolicies": "lockgate.framework.governance.ranger.protocol.policy_source",
+        "AdminSettings": "lockgate.framework.governance.ranger.protocol.admin_settings",
         "AuditLog": "lockgate.framework.governance",
-        "Check": "lockgate.framework.governance.checks",
+        "Check": "lockgate.framework.governance.statement_checks",
         **dict.fromkeys(
             ("FileAudit", "FolderAudit", "LoggerAudit", "SolrAudit"),
             "lockgate.framework.governance.audit.destinations",

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
         SqlDecision,
         Target,
     )
-    from lockgate.framework.keys.conformance import KeyProviderConformance, shows
     from lockgate.framework.options.option import Option
-    from lockgate.framework.orc.masks.conformance import MaskConformance
     from lockgate.framework.plugins import (
         AskedKeys,
         AuditSink,
@@ -74,19 +72,21 @@ if TYPE_CHECKING:
         session_conf,
         session_option,
     )
-    from lockgate.framework.store.commit_conformance import (
+    from lockgate.framework.testing.commit_suites import (
         CommitParticipantConformance,
         FileCollectorConformance,
     )
-    from lockgate.framework.store.conformance import (
+    from lockgate.framework.testing.key_provider_suite import KeyProviderConformance, shows
+    from lockgate.framework.testing.mask_suite import MaskConformance
+    from lockgate.framework.testing.plugin_suites import (
         AuthorizerConformance,
         IndexKindConformance,
         PrincipalConformance,
         PrunerConformance,
     )
+    from lockgate.framework.testing.procedure_suite import ProcedureConformance
+    from lockgate.framework.testing.source_suite import PushDownConformance
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
-    from lockgate.procedures.conformance import ProcedureConformance
-    from lockgate.pushdown.conformance import PushDownConformance
 
 __all__ = [
     "ALLOWED",
@@ -174,21 +174,21 @@ __getattr__ = lazy_attributes(
         "ALLOWED": "lockgate.framework.access",
         "AccessRequest": "lockgate.framework.access",
         "Action": "lockgate.framework.access",
-        "AuthorizerConformance": "lockgate.framework.store.conformance",
+        "AuthorizerConformance": "lockgate.framework.testing.plugin_suites",
         "BridgeContext": "lockgate.framework.plugins",
         "BridgeOperation": "lockgate.framework.plugins",
         "Caller": "lockgate.framework.access",
         "CandidateFile": "lockgate.framework.plugins",
         "CommandMaker": "lockgate.framework.plugins",
         "CommitParticipant": "lockgate.framework.plugins",
-        "CommitParticipantConformance": "lockgate.framework.store.commit_conformance",
+        "CommitParticipantConformance": "lockgate.framework.testing.commit_suites",
         "Decision": "lockgate.framework.access",
         "Denied": "lockgate.framework.plugins",
         "Event": "lockgate.framework.plugins",
         "EventCounts": "lockgate.framework.plugins",
         "FileCollection": "lockgate.framework.plugins",
         "FileCollector": "lockgate.framework.plugins",
-        "FileCollectorConformance": "lockgate.framework.store.commit_conformance",
+        "FileCollectorConformance": "lockgate.framework.testing.commit_suites",
         "FilePruner": "lockgate.framework.plugins",
         "SetPruner": "lockgate.framework.plugins",
         "SkippedManifests": "lockgate.framework.plugins",
@@ -197,12 +197,12 @@ __getattr__ = lazy_attributes(
         "JoinPruner": "lockgate.framework.plugins",
         "JoinedColumn": "lockgate.framework.plugins",
         "IndexKind": "lockgate.framework.plugins",
-        "IndexKindConformance": "lockgate.framework.store.conformance",
+        "IndexKindConformance": "lockgate.framework.testing.plugin_suites",
         "IndexFileChanges": "lockgate.framework.plugins",
         "FileSet": "lockgate.framework.plugins",
         "AskedKeys": "lockgate.framework.plugins",
         "AuditSink": "lockgate.framework.plugins",
-        "KeyProviderConformance": "lockgate.framework.keys.conformance",
+        "KeyProviderConformance": "lockgate.framework.testing.key_provider_suite",
         "KeyProviderFactory": "lockgate.framework.plugins",
         "KeyUnwrapped": "lockgate.framework.plugins",
         "LakeMethod": "lockgate.framework.plugins",
@@ -211,7 +211,7 @@ __getattr__ = lazy_attributes(
         "ManifestParticipant": "lockgate.framework.plugins",
         "ManifestPruner": "lockgate.framework.plugins",
         "Mask": "lockgate.framework.access",
-        "MaskConformance": "lockgate.framework.orc.masks.conformance",
+        "MaskConformance": "lockgate.framework.testing.mask_suite",
         "MaskFactory": "lockgate.framework.plugins",
         "MaskFunction": "lockgate.framework.plugins",
         "Option": "lockgate.framework.options.option",
@@ -221,12 +221,12 @@ __getattr__ = lazy_attributes(
         "Principal": "lockgate.framework.access",
         "Procedure": "lockgate.procedures",
         "ProcedureCalled": "lockgate.framework.plugins",
-        "ProcedureConformance": "lockgate.procedures.conformance",
+        "ProcedureConformance": "lockgate.framework.testing.procedure_suite",
         "ProcedureContext": "lockgate.procedures",
         "ProcedureResult": "lockgate.procedures",
-        "PrincipalConformance": "lockgate.framework.store.conformance",
-        "PrunerConformance": "lockgate.framework.store.conformance",
-        "PushDownConformance": "lockgate.pushdown.conformance",
+        "PrincipalConformance": "lockgate.framework.testing.plugin_suites",
+        "PrunerConformance": "lockgate.framework.testing.plugin_suites",
+        "PushDownConformance": "lockgate.framework.testing.source_suite",
         "REQUIRED": "lockgate.procedures",
         "RowPruner": "lockgate.framework.plugins",
         "RowsCommitted": "lockgate.framework.plugins",
@@ -247,6 +247,6 @@ __getattr__ = lazy_attributes(
         "register": "lockgate.framework.plugins",
         "session_conf": "lockgate.framework.plugins",
         "session_option": "lockgate.framework.plugins",
-        "shows": "lockgate.framework.keys.conformance",
+        "shows": "lockgate.framework.testing.key_provider_suite",
     },
 )

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
         SetComment,
         SetOption,
     )
-    from lockgate.framework.store.history.expire import expire_snapshots
-    from lockgate.framework.store.scan.request import ReadRequest
-    from lockgate.framework.store.scan.selection import Between
+    from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store.scan.snapshot_selection import Between
     from lockgate.framework.store.scan.table_scan import TableScan
     from lockgate.framework.types import (
         BIGINT,
@@ -176,7 +176,7 @@ __getattr__ = lazy_attributes(
         "BIGINT": "lockgate.framework.types",
         "BOOLEAN": "lockgate.framework.types",
         "BYTES": "lockgate.framework.types",
-        "Between": "lockgate.framework.store.scan.selection",
+        "Between": "lockgate.framework.store.scan.snapshot_selection",
         "Catalog": "lockgate.framework.store",
         "ChangeComment": "lockgate.framework.store.ddl.schema_changes",
         "ChangeDefault": "lockgate.framework.store.ddl.schema_changes",
@@ -202,7 +202,7 @@ __getattr__ = lazy_attributes(
         "ManifestFileMeta": "lockgate.framework.store",
         "MoveColumn": "lockgate.framework.store.ddl.schema_changes",
         "Position": "lockgate.framework.store.ddl.schema_changes",
-        "ReadRequest": "lockgate.framework.store.scan.request",
+        "ReadRequest": "lockgate.framework.store.scan.read_request",
         "RemoveOption": "lockgate.framework.store.ddl.schema_changes",
         "RenameColumn": "lockgate.framework.store.ddl.schema_changes",
         "SMALLINT": "lockgate.framework.types",
@@ -223,7 +223,7 @@ __getattr__ = lazy_attributes(
         "date_of": "lockgate.framework.types",
         "days_of": "lockgate.framework.types",
         "decimal": "lockgate.framework.types",
-        "expire_snapshots": "lockgate.framework.store.history.expire",
+        "expire_snapshots": "lockgate.framework.store.maintenance.snapshot_expiry",
         "field_to_json": "lockgate.framework.types",
         "fields_from_arrow": "lockgate.framework.types",
         "from_arrow": "lockgate.framework.types",

@@ -142,7 +142,7 @@ def test_a_table_that_is_a_link_is_not_dropped_at_its_target(tmp_path: Path) -> 
 
 
 def test_orphan_cleaning_stays_in_the_table(tmp_path: Path) -> None:
-    from lockgate.framework.store.history.orphans import remove_orphan_files
+    from lockgate.framework.store.maintenance.orphans import remove_orphan_files
     from lockgate.framework.store.schema.schema import now_millis
 
     table = make(tmp_path / "lake")

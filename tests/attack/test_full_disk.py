@@ -20,11 +20,11 @@ from lockgate.errors import LockgateError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.store.journal import Journal
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_segments import Segments
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.pushdown import col
 

@@ -17,8 +17,8 @@ import pytest
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.codec.avro import read_container, write_container
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.manifests.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.manifests.manifest_records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA
 from lockgate.procedures import ProcedureContext, call
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})

@@ -53,7 +53,7 @@ def test_as_json(table: Table, capsys: Capture) -> None:
 def test_a_table_without_any_is_well(table: Table, capsys: Capture) -> None:
     table.delete_tag("first")
     table.overwrite(pa.table({"id": [1], "ssn": ["123-45"]}, schema=COLUMNS))
-    from lockgate.framework.store.history.expire import expire_snapshots
+    from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 
     expire_snapshots(table, retain_max=1)
     assert "nothing of hr.people shows a value" in printed(capsys, 0, "verify", table.location)

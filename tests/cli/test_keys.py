@@ -13,8 +13,8 @@ from lockgate.framework.keys import (
     KeyFileProvider,
     KeyMetadata,
     KeyProvider,
+    key_spec,
     provider_from,
-    spec,
 )
 
 Capture = pytest.CaptureFixture[str]
@@ -127,7 +127,7 @@ class ReadOnly(KeyProvider):
 
 @pytest.mark.parametrize("command", ["create", "roll"])
 def test_providers_that_only_read(command: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spec, "_from_plugin", lambda scheme, text: ReadOnly())
+    monkeypatch.setattr(key_spec, "_from_plugin", lambda scheme, text: ReadOnly())
     name = "new" if command == "create" else "pii"
     assert main(["keys", command, "vault://user:secret@host", name]) == 1
     printed = capsys.readouterr()

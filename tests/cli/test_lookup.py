@@ -13,11 +13,11 @@ import pytest
 
 from lockgate.cli.main import main
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec, open_lookup
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

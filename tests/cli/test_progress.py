@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.cli import progress as cli_progress
 from lockgate.cli.progress import Progress, WatchedSource, watched
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 
 
 class Terminal(io.StringIO):

@@ -20,7 +20,7 @@ from pyspark.errors import AnalysisException
 import lockgate
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge import gateway
-from lockgate.framework.spark.bridge.server import BridgeServer
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.dispatcher import declared_operations
-from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
+from lockgate.framework.spark.messages.shapes import fault_in, messages_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

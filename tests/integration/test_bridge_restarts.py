@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 import lockgate
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import gateway
-from lockgate.framework.spark.bridge.server import BridgeServer
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,18 +18,18 @@ import pytest
 from ordered_table import COUNT, Make, compact, content, entries_of, maker, rows
 
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.maintenance import ordered_compaction as order_module
+from lockgate.framework.store.maintenance.compaction import parts_of
+from lockgate.framework.store.maintenance.curves import hilbert, zorder
+from lockgate.framework.store.maintenance.file_choice import pick_ordered
+from lockgate.framework.store.maintenance.order_ranges import Sample
 from lockgate.framework.store.manifests.manifest import FileSource
 from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.framework.store.write.write import write_files
 from lockgate.framework.types import BIGINT, DataField, parse_type
 from lockgate.procedures import ProcedureContext, call
 from lockgate.procedures.builtin.compact import compact as compact_module
-from lockgate.procedures.builtin.compact import order as order_module
 from lockgate.procedures.builtin.compact import order_engine
-from lockgate.procedures.builtin.compact.compaction import parts_of
-from lockgate.procedures.builtin.compact.curves import hilbert, zorder
-from lockgate.procedures.builtin.compact.file_choice import pick_ordered
-from lockgate.procedures.builtin.compact.ranges import Sample
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:
@@ -288,12 +288,12 @@ def test_nobody_else_has_a_handle(lake: Lake, make: Make) -> None:
 def test_executors_need_no_lockgate() -> None:
     from pyspark import cloudpickle
 
-    from lockgate.procedures.builtin.compact import through_spark
+    from lockgate.procedures.builtin.compact import ordered_by_spark
 
     found = pa.table({"a": np.arange(100), "b": np.arange(100)[::-1]})
     order = order_module.RowOrder("hilbert", ("a", "b"))
     starts = Sample(found, hilbert).starts(4)
-    place = through_spark.placement(found, order, starts)
+    place = ordered_by_spark.placement(found, order, starts)
     code = (
         "import sys, pickle, pyarrow as pa\n"
         "sys.modules['lockgate'] = None\n"

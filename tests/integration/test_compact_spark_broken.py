@@ -14,11 +14,11 @@ from ordered_table import COUNT, Make, compact, content, entries_of, files_in, m
 
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
 from lockgate.framework.store.ddl.schema_changes import AddColumn
+from lockgate.framework.store.maintenance import order_ranges as ranges_module
+from lockgate.framework.store.maintenance.order_ranges import Sample
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, call
 from lockgate.procedures.builtin.compact import compact as compact_module
-from lockgate.procedures.builtin.compact import ranges as ranges_module
-from lockgate.procedures.builtin.compact.ranges import Sample
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ def test_partitions_overwritten_from_themselves(
 def before_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
     """Let something happen after the next write has its files, and before it commits them."""
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import writes as write_operations
+    from lockgate.framework.spark.operations import write_operations
 
     def arrange(happens: Callable[[], None]) -> None:
         def late(context: Any, request: dict[str, Any]) -> Any:

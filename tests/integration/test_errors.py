@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 
 from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, dispatcher
-from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
+from lockgate.framework.spark.context.operation_context import OperationContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +132,7 @@ def test_unknown_handles_say_to_connect_again() -> None:
     with pytest.raises(NotFoundError, match="connect again"):
         scopes.provider("keys-9")
     with pytest.raises(BridgeError, match="attach"):
-        Context(Dispatcher(), {}).spark  # noqa: B018 - asking is the test
+        OperationContext(Dispatcher(), {}).spark  # noqa: B018 - asking is the test
     assert dispatcher() is dispatcher()
 
 

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lockgate.framework.spark.bridge.gateway import jar
-from lockgate.framework.spark.session import CATALOG_CLASS, EXTENSIONS_CLASS, EXTENSIONS_CONF, PLUGIN_CLASS
+from lockgate.framework.spark.session.session import (
+    CATALOG_CLASS,
+    EXTENSIONS_CLASS,
+    EXTENSIONS_CONF,
+    PLUGIN_CLASS,
+)
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import lockgate
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,7 +150,7 @@ def test_a_commit_in_between_is_a_conflict(
     lake: Lake, spark: SparkSession, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import writes as write_operations
+    from lockgate.framework.spark.operations import write_operations
 
     real = write_operations.commit
 

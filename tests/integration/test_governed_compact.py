@@ -11,8 +11,8 @@ from ranger_world import allow, mask, row_filter
 
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
+from lockgate.framework.store.maintenance import ordered_compaction as order_module
 from lockgate.procedures.builtin.compact import compact as compact_module
-from lockgate.procedures.builtin.compact import order as order_module
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -10,7 +10,7 @@ from governed_world import World, limit
 from pyspark.errors import AnalysisException
 from ranger_world import allow, deny, item, mask, policy, row_filter
 
-from lockgate.framework.store.system.tables import METADATA, ROWS
+from lockgate.framework.store.system.system_tables import METADATA, ROWS
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from governed_world import World
 from ranger_world import allow, deny, mask, row_filter
 from spark_version import SPARK
 
-from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
-from lockgate.framework.spark.session import dispatcher
+from lockgate.framework.spark.context.query_reports import PushDownExplanation, explain_pushdown
+from lockgate.framework.spark.session.session import dispatcher
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -13,7 +13,7 @@ from ranger_world import allow, row_filter
 
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge import gateway
-from lockgate.framework.spark.session import dispatcher
+from lockgate.framework.spark.session.session import dispatcher
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -13,7 +13,7 @@ from governed_world import SEEN, World
 from pyspark.errors import AnalysisException, PySparkException
 from ranger_world import allow, mask, row_filter
 
-from lockgate.framework.spark.vocabulary.settings import is_judged
+from lockgate.framework.spark.enforcement.session_settings import is_judged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

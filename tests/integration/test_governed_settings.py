@@ -10,7 +10,7 @@ import pytest
 from governed_world import World
 from ranger_world import allow, mask, row_filter
 
-from lockgate.framework.spark.vocabulary.settings import is_fenced
+from lockgate.framework.spark.enforcement.session_settings import is_fenced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

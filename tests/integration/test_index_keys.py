@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as f
 from task_events import ALL, OPTIONS, check_segments, create, events
 
-from lockgate.framework.index.database.kinds import Values
-from lockgate.framework.index.database.task_keys import read_keys
+from lockgate.framework.index.database.collected_keys import read_keys
+from lockgate.framework.index.database.segment_kinds import Values
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge import dispatcher
 from lockgate.framework.store import Schema

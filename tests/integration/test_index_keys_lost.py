@@ -12,8 +12,7 @@ import pytest
 from task_events import ALL, OPTIONS, check_segments, create, events
 
 from lockgate.framework.spark.bridge import dispatcher
-from lockgate.framework.spark.operations import writes as write_operations
-from lockgate.framework.spark.operations.tasks import index_keys
+from lockgate.framework.spark.operations import index_keys, write_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

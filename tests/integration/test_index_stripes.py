@@ -13,7 +13,7 @@ from point_reads import SIZE, collected, on_driver, rows
 
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.scan.matching_rows import stripe_ranges
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.write import bucket_writer
 from lockgate.pushdown import col

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lockgate.framework.index.database.kinds import Ngrams
+from lockgate.framework.index.database.segment_kinds import Ngrams
 from lockgate.framework.types import STRING
 from lockgate.pushdown import Comparison, Predicate, col, conjuncts, evaluate, required_literals
 

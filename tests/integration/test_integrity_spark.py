@@ -243,7 +243,7 @@ def stripped(file: Path, target: Path, *, attribute: bool, items: bool) -> Path:
     """A copy of a file whose footer lost its tags, or a part of them."""
     from lockgate.framework.orc.format.chunks import frame
     from lockgate.framework.orc.format.tail import read_tail
-    from lockgate.framework.orc.sources.source import open_source
+    from lockgate.framework.orc.sources.file_source import open_source
 
     source = open_source(file)
     tail = read_tail(source)

@@ -235,7 +235,7 @@ def switched_on(world: World, user: str) -> SparkSession:
 
 def test_users_never_get_each_others_rows(world: World, people: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "lockgate.framework.spark.operations.statements.CHECKED_ELSEWHERE", {"spark.lockgate.user", SWITCH}
+        "lockgate.framework.spark.enforcement.statements.CHECKED_ELSEWHERE", {"spark.lockgate.user", SWITCH}
     )
     everyone = ["ann", "bob"]
     world.put(

@@ -11,8 +11,8 @@ from ranger_world import allow, deny, mask, row_filter
 
 from lockgate.framework.index.database import searches
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark.explain import explain_pushdown
-from lockgate.framework.spark.session import dispatcher
+from lockgate.framework.spark.context.query_reports import explain_pushdown
+from lockgate.framework.spark.session.session import dispatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,9 +13,9 @@ from spark_version import SPARK
 
 from lockgate.errors import ColumnNotFoundError, InputError, LineageWarning
 from lockgate.framework.lineage.lake_methods import wait_for_records
-from lockgate.framework.lineage.model.kinds import kind_names
+from lockgate.framework.lineage.model.edge_kinds import kind_names
 from lockgate.framework.lineage.questions.vertices import processes
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.plugins import plugins
 from lockgate.lineage import declare
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from lineage_asked import REASON
 
-from lockgate.framework.lineage.export.page import page
+from lockgate.framework.lineage.export.graph_page import page
 from lockgate.framework.lineage.pending_statements import wait_for_records
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 
 if TYPE_CHECKING:
     from lockgate import Lake

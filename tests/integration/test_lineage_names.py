@@ -13,7 +13,7 @@ from lockgate.cli.main import main
 from lockgate.errors import PlaintextWarning
 from lockgate.framework.lineage.model.names import column_text, quoted
 from lockgate.framework.lineage.pending_statements import wait_for_records
-from lockgate.framework.lineage.warehouse import address_of, flush_at
+from lockgate.framework.lineage.warehouse_lineage import address_of, flush_at
 from lockgate.lineage import declare
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.framework.lineage.pending_statements import wait_for_records
 from lockgate.framework.lineage.questions.vertices import processes
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 
 if TYPE_CHECKING:
     from lockgate import Lake

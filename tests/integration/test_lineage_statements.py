@@ -19,8 +19,8 @@ from spark_version import SPARK
 import lockgate
 from lockgate.framework.access import mask_literals
 from lockgate.framework.lineage.lake_methods import wait_for_records
-from lockgate.framework.lineage.model.kinds import kind_names
-from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.lineage.model.edge_kinds import kind_names
+from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog
 

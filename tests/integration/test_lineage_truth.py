@@ -12,7 +12,7 @@ import pytest
 from lineage_asked import Edges, asked
 from tpch.queries import QUERIES
 
-from lockgate.framework.lineage.model.kinds import DIRECT, kind_names
+from lockgate.framework.lineage.model.edge_kinds import DIRECT, kind_names
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -21,7 +21,7 @@ from lockgate.lookup import lookup_join
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.join import plan
 from lockgate.lookup.join.jvm import jvm_function
-from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
+from lockgate.lookup.spec.lookup_spec import CacheLayout, CacheStructure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import pytest
 from lockgate import lookup
 from lockgate.errors import MaskedDataWarning
 from lockgate.lookup import lookup_join
-from lockgate.lookup.driver.tables import make_spec
+from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.join import strategy
 from lockgate.lookup.join.metrics import TOO_LARGE, TOO_SMALL
 from lockgate.lookup.join.strategy import batch_rows, choose

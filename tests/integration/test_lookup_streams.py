@@ -13,7 +13,7 @@ from same_frames import same
 
 from lockgate import lookup
 from lockgate.framework.spark.bridge import dispatcher
-from lockgate.framework.spark.operations import system_tables
+from lockgate.framework.spark.operations import system_operations
 from lockgate.lookup import lookup_join
 from lockgate.lookup.join.pin_table import PinTable
 
@@ -117,7 +117,7 @@ def test_a_batch_is_asked_for_while_spark_plans_it(
     source = Source(spark, tmp_path / "in")
     asked: list[tuple[str, bool]] = []
     questions: list[list[str]] = []
-    rows, together = PinTable.rows, system_tables.OPERATIONS["system.single_rows"]
+    rows, together = PinTable.rows, system_operations.OPERATIONS["system.single_rows"]
 
     def all_noted(context: Any, request: Any) -> Any:
         questions.append([each["name"] for each in request["tables"]])

@@ -19,7 +19,7 @@ from lockgate.framework.orc.format.layout import StreamKind
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.masks.java_support import WRITTEN
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.store import Schema
 from lockgate.framework.types import Kind
 

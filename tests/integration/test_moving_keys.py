@@ -177,7 +177,7 @@ def test_a_stream_moves_keys(spark: SparkSession, table: Named, load: Load, tmp_
 def test_a_writer_that_was_first_refuses_the_later_one(
     spark: SparkSession, table: Named, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.store import table as tables
+    from lockgate.framework.store.tables import table as tables
 
     name = make(spark, table)
     committing, others = tables.Table.commit, [pa.Table.from_pylist([{"id": 1, "p": "a", "n": 1}], SCHEMA)]

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from pyspark.errors import ParseException
 from tpc_texts import tpcds, tpcds_tables, tpch
 
 from lockgate.framework.spark.bridge.gateway import jar
-from lockgate.framework.spark.session import EXTENSIONS_CLASS, EXTENSIONS_CONF
+from lockgate.framework.spark.session.session import EXTENSIONS_CLASS, EXTENSIONS_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys, create_key_file
 from lockgate.framework.orc import write_table
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
-from lockgate.framework.spark.operations import keys as key_operations
+from lockgate.framework.spark.operations import key_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -91,7 +91,7 @@ def test_a_missing_key_is_an_error_before_the_first_file(
 
 def _spy_on_writes(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import writes as write_operations
+    from lockgate.framework.spark.operations import write_operations
 
     begun: list[object] = []
 

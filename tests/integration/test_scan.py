@@ -217,7 +217,7 @@ def test_long_messages_go_through_files(
     spark: SparkSession, parts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockgate.framework.spark.bridge import gateway, transport
-    from lockgate.framework.spark.bridge.server import BridgeServer
+    from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 
     server = gateway._server
     assert isinstance(server, BridgeServer)

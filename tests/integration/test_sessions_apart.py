@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 import lockgate
 from lockgate.errors import MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.session import catalog_confs
+from lockgate.framework.spark.session.session import catalog_confs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

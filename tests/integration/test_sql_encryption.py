@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 import lockgate
 from lockgate.errors import KeyMissingError, MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.operations import keys as key_operations
+from lockgate.framework.spark.operations import key_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +130,7 @@ def test_a_key_under_another_name(lake: Lake, lake_folder: Path, people: str) ->
 
 def test_a_strict_scope_refuses_a_missing_key() -> None:
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
-    from lockgate.framework.spark.catalogs import strict
+    from lockgate.framework.spark.context.open_catalogs import strict
 
     made = Dispatcher()
     scope = made.scopes.register(MemoryKeyProvider({"pii@0": bytes(16)}))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import selection_of
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import selection_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

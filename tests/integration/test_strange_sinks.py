@@ -15,7 +15,7 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
-from lockgate.framework.spark.operations.context import SESSION_CONF
+from lockgate.framework.spark.context.operation_context import SESSION_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ from zoo import expected, unpack
 
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.system.tables import METADATA
+from lockgate.framework.store.system.system_tables import METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,9 +61,9 @@ def test_metadata_is_what_python_shows(spark: SparkSession, folder: Path, zoo: s
 def test_tasks_read_the_pages_of_many_rows(
     spark: SparkSession, folder: Path, zoo: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockgate.framework.spark.operations.system_tables._FEW_ROWS", 0)
-    monkeypatch.setattr("lockgate.framework.spark.operations.system_tables._PAGE_ROWS", 3)
-    monkeypatch.setattr("lockgate.framework.store.system.batches.BATCH_ROWS", 2)
+    monkeypatch.setattr("lockgate.framework.spark.operations.system_operations._FEW_ROWS", 0)
+    monkeypatch.setattr("lockgate.framework.spark.operations.system_operations._PAGE_ROWS", 3)
+    monkeypatch.setattr("lockgate.framework.store.system.row_batches.BATCH_ROWS", 2)
     table = Catalog(folder).load_table(f"zoo.{name}")
     for suffix in sorted(METADATA):
         truth = table.system(suffix)

@@ -92,7 +92,7 @@ def test_a_key_rolled_while_a_session_runs(lake: Lake, tmp_path: Path) -> None:
 def test_a_key_rolled_while_a_job_runs(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some files of one write are under the old version, some under the new: all of them are readable."""
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import keys as key_operations
+    from lockgate.framework.spark.operations import key_operations
 
     spark = lake.spark
     keys = tmp_path / "midway.json"

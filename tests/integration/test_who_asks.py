@@ -16,7 +16,7 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.spark.bridge import dispatcher
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.types import BIGINT, DataField
 from lockgate.lookup import lookup_join
 from lockgate.pushdown import col
@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, frozenset[str
     seen = []
 
     def seeing(name: str, handler: Any) -> Any:
-        def handle(context: Context, request: dict[str, Any]) -> object:
+        def handle(context: OperationContext, request: dict[str, Any]) -> object:
             seen.append((name, context.principal.user, frozenset(request.get("privileges", ()))))
             return handler(context, request)
 
@@ -146,7 +146,7 @@ def test_a_plugin_makes_the_identity(spark: SparkSession, table: Named, monkeypa
         callers.append(caller)
         return Principal(caller.user, frozenset({"staff"}))
 
-    def listed(context: Context, request: dict[str, Any]) -> list[str]:
+    def listed(context: OperationContext, request: dict[str, Any]) -> list[str]:
         seen.append(context.principal)
         return []
 

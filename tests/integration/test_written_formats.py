@@ -216,7 +216,7 @@ def test_two_writers_of_a_new_key(
     spark: SparkSession, dynamic: str, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that commits while Spark's tasks write takes the buckets: Spark's rows move to them."""
-    from lockgate.framework.store import table as tables
+    from lockgate.framework.store.tables import table as tables
 
     committing, others = tables.Table.commit, [pa.array(range(90, 10, -1), pa.int32())]
 

@@ -35,10 +35,10 @@ from lockgate.framework.keys import (
     list_keys,
     provider_from,
 )
-from lockgate.framework.keys.conformance import KeyProviderConformance
 from lockgate.framework.keys.hadoop.http_client import Retries
 from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 from lockgate.framework.orc import EncryptedOrcFile, write_table
+from lockgate.framework.testing.key_provider_suite import KeyProviderConformance
 
 pytestmark = pytest.mark.interop
 

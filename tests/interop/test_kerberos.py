@@ -39,8 +39,8 @@ LAKE.EXAMPLE = {{
 CLIENT = """
 import sys
 from pathlib import Path
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 prefix = "ranger.plugin.paimon."
 settings = AdminSettings.from_options({
     f"{prefix}service.name": "lake",

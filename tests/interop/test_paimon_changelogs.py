@@ -9,8 +9,8 @@ from paimon_java import PaimonJava, PaimonTable
 
 from lockgate import procedures
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
 
 pytestmark = pytest.mark.interop

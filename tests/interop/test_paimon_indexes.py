@@ -10,8 +10,8 @@ import pytest
 from golden_indexes import Column, columns, golden
 from paimon_java import PaimonJava, PaimonTable
 
+from lockgate.framework.index.database.index_segments import entries_of
 from lockgate.framework.index.database.maintenance import BuildIndex, MergeIndex
-from lockgate.framework.index.database.segments import entries_of
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.procedures import ProcedureContext

@@ -10,8 +10,8 @@ from paimon_java import PaimonError, PaimonJava, PaimonTable
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import selection_of
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import selection_of
 
 pytestmark = pytest.mark.interop
 

@@ -19,8 +19,8 @@ import ranger_admin
 from ranger_admin import StandIn
 from ranger_world import allow, allowed
 
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.framework.store import Catalog, Schema
 from lockgate.governance import GrantChange, PolicyApi, PolicyFiles, service_definition
 

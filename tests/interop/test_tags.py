@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 
 pytestmark = pytest.mark.interop
 

@@ -17,7 +17,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import Schema, TableSchema
-from lockgate.lookup.join import worker
+from lockgate.lookup.join import lookup_worker
 
 KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
@@ -128,7 +128,7 @@ class FakeTable:
 def no_states_stay_open() -> Iterator[None]:
     """Close what a test asked in this process, as a task does: its states would stay open."""
     yield
-    worker.close_states()
+    lookup_worker.close_states()
 
 
 @pytest.fixture(params=["full", "memory"])

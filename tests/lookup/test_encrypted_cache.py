@@ -16,16 +16,16 @@ import pytest
 
 from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache import builder, external_sort
 from lockgate.lookup.cache.cache_key import CacheKey, make_cache_key
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.cache_cipher import KEY_BYTES
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec, open_lookup
-from lockgate.lookup.join import worker
-from lockgate.lookup.owner.key_server import KeyServer, fetch_cipher
+from lockgate.lookup.join import lookup_worker
+from lockgate.lookup.server.key_server import KeyServer, fetch_cipher
 
 KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
@@ -202,8 +202,10 @@ def lookup(tmp_path: Path) -> Iterator[Lookup]:
 def ask(lookup: Lookup, snapshot_id: int, number: int) -> str | None:
     keys = [pa.array([secret_rows(range(number, number + 1))[0]["id"]])]
     path = str(lookup.directory.path)
-    found = worker.answer(
-        worker.WantedState(path, snapshot_id, 1 << 20), keys, worker.AnswerForm(FIELDS, many=False)
+    found = lookup_worker.answer(
+        lookup_worker.WantedState(path, snapshot_id, 1 << 20),
+        keys,
+        lookup_worker.AnswerForm(FIELDS, many=False),
     ).to_pylist()[0]
     return None if found is None else str(found["name"])
 
@@ -225,8 +227,8 @@ def test_workers_get_the_key_from_the_owner(lookup: Lookup, monkeypatch: pytest.
         assert secret not in path.read_bytes()
 
     # A killed owner leaves its socket; the next one answers, and a new worker waits for it.
-    worker._ciphers.clear()
-    worker.close_states()
+    lookup_worker._ciphers.clear()
+    lookup_worker.close_states()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert ask(lookup, 1, 8) == "Secret-00008"

@@ -30,11 +30,11 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import InputError, OptionError, UnsupportedError
-from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver.tables import (
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver.lookup_tables import (
     LookupTable,
     NoPrimaryKeyLookupTable,
     PrimaryKeyLookupTable,
@@ -42,8 +42,8 @@ from lockgate.lookup.driver.tables import (
     make_spec,
     open_lookup,
 )
+from lockgate.lookup.spec.lookup_spec import layout_of
 from lockgate.lookup.spec.row_selection import RowSelector
-from lockgate.lookup.spec.spec import layout_of
 from lockgate.pushdown import col
 
 THREE = pa.schema([("f0", pa.int32()), ("f1", pa.int32()), ("f2", pa.int32())])

@@ -20,12 +20,12 @@ from lockgate.framework.spark.java.build_connector import find_spark_jars
 from lockgate.framework.store import Catalog, Schema
 from lockgate.lookup.cache.builder import fingerprint
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.cache.generation_info import mark_of
-from lockgate.lookup.driver.batch_pins import Pins
+from lockgate.lookup.cache.version_info import mark_of
+from lockgate.lookup.driver.lookup_tables import LookupTable, make_spec, open_lookup
+from lockgate.lookup.driver.pinned_snapshots import Pins
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import LookupTable, make_spec, open_lookup
-from lockgate.lookup.join import worker
-from lockgate.lookup.owner.key_server import KeyServer, fetch_cipher
+from lockgate.lookup.join import lookup_worker
+from lockgate.lookup.server.key_server import KeyServer, fetch_cipher
 
 MakeTable = Callable[..., Any]
 HERE = Path(__file__).resolve().parent
@@ -42,8 +42,8 @@ def by_python(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     """Ask a state for the key 1, as a task in a Python worker does, which waits for it for a moment."""
     keys = [pa.array([1], pa.int64())]
     try:
-        wanted = worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 0.2, mark)
-        found = worker.answer(wanted, keys, worker.AnswerForm(FIELDS, many=False))
+        wanted = lookup_worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 0.2, mark)
+        found = lookup_worker.answer(wanted, keys, lookup_worker.AnswerForm(FIELDS, many=False))
     except LockgateError as error:
         return f"{type(error).__name__}: {error}"
     assert found.to_pylist() in ([{"text": "old"}], [{"text": "new"}])
@@ -317,7 +317,9 @@ def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None
 
 def by_python_patient(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     try:
-        worker.generation(worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 20.0, mark))
+        lookup_worker.generation(
+            lookup_worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 20.0, mark)
+        )
     except LockgateError as error:
         return f"{type(error).__name__}: {error}"
     return "opened"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.procedures import registry
+from lockgate.procedures import procedure_registry
 
 PAIMONS: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[1] / "fixtures" / "paimon" / "procedures.json").read_text()
@@ -22,10 +22,12 @@ UNKNOWN = {("remove_orphan_files", "mode")}
 
 
 def test_all_others_are_here() -> None:
-    assert set(PAIMONS) - set(registry.names()) == ABSENT
+    assert set(PAIMONS) - set(procedure_registry.names()) == ABSENT
 
 
 @pytest.mark.parametrize("name", sorted(set(PAIMONS) - ABSENT))
 def test_arguments_have_paimons_names(name: str) -> None:
-    here = {spelling for each in registry.find(name).parameters for spelling in (each.name, each.alias)}
+    here = {
+        spelling for each in procedure_registry.find(name).parameters for spelling in (each.name, each.alias)
+    }
     assert {each for each in PAIMONS[name] if (name, each) not in UNKNOWN} <= here

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.pushdown import Predicate, to_arrow_expression
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from lockgate.framework.spark.bridge.server import BridgeServer
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 
 
 class Client:

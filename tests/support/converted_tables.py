@@ -18,7 +18,7 @@ from pyarrow import orc
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import DataFileMeta
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
 from lockgate.framework.types import DataType, Kind, from_arrow
 from lockgate.framework.types.datatype import BINARY_KINDS, INTEGER_KINDS, STRING_KINDS
 

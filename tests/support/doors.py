@@ -54,7 +54,7 @@ def children(process: psutil.Process) -> list[psutil.Process]:
     return [
         each
         for each in process.children(recursive=True)
-        if "lockgate.framework.spark.child" in _command(each)
+        if "lockgate.framework.spark.session.child" in _command(each)
     ]
 
 

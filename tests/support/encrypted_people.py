@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockgate.framework.spark.operations.context import SESSION_CONF
+from lockgate.framework.spark.context.operation_context import SESSION_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
-from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.spark.messages.shapes import fault_in, messages_of
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.driver.cache_hosts import Listener, LocalSite, Owners
 from lockgate.lookup.driver.cluster import ExecutorOwners, commands_of, owner_event
-from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
+from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
+from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 from lockgate.lookup.spec.cache_paths import ROOT_VARIABLE
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])

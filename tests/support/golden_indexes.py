@@ -23,8 +23,8 @@ from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.types import DataType, parse_type, to_arrow
 from lockgate.pushdown import Comparison, Op
 from lockgate.pushdown.index.container import read_container, write_container
-from lockgate.pushdown.index.evaluation import IndexedColumn, matching_rows
-from lockgate.pushdown.index.kinds import INDEX_KINDS, Answer, write_index
+from lockgate.pushdown.index.index_evaluation import IndexedColumn, matching_rows
+from lockgate.pushdown.index.index_kinds import INDEX_KINDS, Answer, write_index
 from lockgate.pushdown.index.value_kinds import ValueKind
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "paimon" / "file_indexes.json"

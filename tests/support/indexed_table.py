@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockgate.framework.index.database.segments import entries_of
+from lockgate.framework.index.database.index_segments import entries_of
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import Predicate, to_arrow_expression

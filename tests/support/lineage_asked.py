@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lineage_edges import spread
 
-from lockgate.framework.lineage.model.kinds import kind_names
+from lockgate.framework.lineage.model.edge_kinds import kind_names
 from lockgate.framework.lineage.pending_statements import wait_for_records
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 
 if TYPE_CHECKING:
     from lockgate import Lake

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver.owner_sites import Site
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver.cache_hosts import Site
+from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
+from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})

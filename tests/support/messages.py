@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lockgate.framework.spark.bridge.dispatcher import declared_operations
-from lockgate.framework.spark.bridge.shapes import Shape, fault_in, messages_of
+from lockgate.framework.spark.messages.shapes import Shape, fault_in, messages_of
 
 _EMPTY = {"text": "", "number": 0, "whole": 0, "boolean": False, "any": None}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.store.codec.avro import read_container
 
 

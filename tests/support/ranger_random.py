@@ -7,7 +7,7 @@ from typing import Any
 
 from ranger_world import ACCESSES, LEVELS, definition
 
-from lockgate.framework.governance.ranger.conditions.request import ANY, RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import ANY, RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 

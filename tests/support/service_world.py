@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver.tables import PartialLookupTable, make_spec, open_lookup
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.remote.certificate import SERVICE_NAME
-from lockgate.lookup.remote.client import ServiceReader
+from lockgate.lookup.remote.query_client import ServiceReader
 from lockgate.lookup.remote.registration import Registration
 from lockgate.lookup.remote.secret import Secret
-from lockgate.lookup.spec.spec import layout_of
+from lockgate.lookup.spec.lookup_spec import layout_of
 
 REMOTE = {"lookup.remote": "true"}
 Serve = Callable[[Table], Registration]

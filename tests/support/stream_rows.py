@@ -11,7 +11,7 @@ from exact_rows import Rows, exact_rows
 from lockgate.framework.store import Table
 from lockgate.framework.store.merge.merge import VALUE_KIND, merge_plan, merge_tables
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.streams.position import Position
+from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.stream import Batch, TableStream
 
 KINDS = ("+I", "-U", "+U", "-D")
@@ -51,25 +51,25 @@ def rows_of(table: Table, batch: Batch, *, kinds: bool) -> Rows:
 
 def batches(
     table: Table,
-    start: Position,
+    start: StreamPlace,
     load: Callable[[], Table] | None = None,
     *,
     kinds: bool = True,
     **options: str,
-) -> Iterator[tuple[Position, Rows]]:
+) -> Iterator[tuple[StreamPlace, Rows]]:
     """Yield where each batch ends, and its rows, up to the newest snapshot; each call starts again."""
     given = {key.replace("__", "-").replace("_", "."): value for key, value in options.items()}
     while True:
         now = table if load is None else load()
         stream = TableStream(now, given, kinds=kinds)
-        end = stream.end_of_batch(Position.from_json(start.to_json()))
+        end = stream.end_of_batch(StreamPlace.from_json(start.to_json()))
         if end == start:
             return
         yield end, rows_of(now, stream.batch(start, end), kinds=kinds)
         start = end
 
 
-def start(table: Table, *, kinds: bool = True, **options: str) -> Position:
+def start(table: Table, *, kinds: bool = True, **options: str) -> StreamPlace:
     """Return where a new stream starts."""
     given = {key.replace("__", "-").replace("_", "."): value for key, value in options.items()}
     return TableStream(table, given, kinds=kinds).start()

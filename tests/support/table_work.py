@@ -16,9 +16,9 @@ from faults import Contents, check_between, contents
 from lockgate.errors import AlreadyExistsError, NotFoundError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, RenameColumn, SetOption
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.history.reachable_files import NeededFiles
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, call

@@ -14,8 +14,8 @@ from lockgate.framework.orc import (
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.integrity.authenticate import authenticate
-from lockgate.framework.orc.integrity.source import VerifyingSource
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.integrity.verified_source import VerifyingSource
+from lockgate.framework.orc.sources.file_source import open_source
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from lockgate.framework.index.database.collector import SegmentCollector
 from lockgate.framework.index.database.maintenance import collected
+from lockgate.framework.index.database.segment_collector import SegmentCollector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

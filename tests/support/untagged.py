@@ -7,7 +7,7 @@ from pathlib import Path
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 
 
 def without_tags(path: Path) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lockgate.errors import OptionError
+from lockgate.framework.governance.audit.audit_options import Destination, destinations_of
+from lockgate.framework.governance.audit.audit_queue import Lane
 from lockgate.framework.governance.audit.destinations import FileAudit, FolderAudit
-from lockgate.framework.governance.audit.lane import Lane
-from lockgate.framework.governance.audit.options import Destination, destinations_of
 from lockgate.framework.governance.audit.record import Record, Writer
 from lockgate.framework.governance.audit.spool import Spool
-from lockgate.framework.governance.ranger.protocol.settings import read_xml
+from lockgate.framework.governance.ranger.protocol.admin_settings import read_xml
 from lockgate.framework.plugins import AuditSink, plugins
 
 _AT_EXIT = 5.0

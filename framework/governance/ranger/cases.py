@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.ranger.conditions.request import ANY, RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import ANY, RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.policies.definition import PolicyType

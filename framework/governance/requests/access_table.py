@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import Action
-from lockgate.framework.governance.requests.office import office_of
+from lockgate.framework.governance.requests.access_requests import office_of
 from lockgate.framework.plugins import current_principal
-from lockgate.framework.spark.operations.statements import whole_refusal
-from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.spark.enforcement.statements import whole_refusal
+from lockgate.framework.store.system.row_batches import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:
-    from lockgate.framework.governance.holders import Rights
+    from lockgate.framework.governance.policy_principals import Rights
     from lockgate.framework.plugins import BridgeContext, SystemTable
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 _NAMES = ("kind", "name", "column", "actions", "values", "rows")
 _FIELDS = [DataField(number, name, parse_type("STRING")) for number, name in enumerate(_NAMES)]

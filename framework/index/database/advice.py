@@ -11,23 +11,23 @@ import numpy as np
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.index.database.blooms import BLOOM
-from lockgate.framework.index.database.collector import (
+from lockgate.framework.index.database.maintenance import collected
+from lockgate.framework.index.database.order_advice import advised_orders
+from lockgate.framework.index.database.participant import named_segment
+from lockgate.framework.index.database.searches import SEARCHES
+from lockgate.framework.index.database.segment_collector import (
     SegmentCollector,
     keys_a_value,
     most_distinct,
     part_name,
 )
-from lockgate.framework.index.database.kinds import NGRAMS, VALUES
-from lockgate.framework.index.database.maintenance import collected
-from lockgate.framework.index.database.order_advice import advised_orders
-from lockgate.framework.index.database.participant import named_segment
-from lockgate.framework.index.database.searches import SEARCHES
+from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES
 from lockgate.framework.index.database.words import WORDS
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import ManifestEntry, Table
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.request import require_unrestricted
-from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.store.scan.read_request import require_unrestricted
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields, is_of_manifests
 from lockgate.framework.types import DataField
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -10,9 +10,9 @@ from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.types import DataType, to_arrow
 from lockgate.pushdown import Comparison, Op
-from lockgate.pushdown.index.evaluation import keys_equal_to
 from lockgate.pushdown.index.hashes import hashes_of
-from lockgate.pushdown.index.kinds import keys_of_list
+from lockgate.pushdown.index.index_evaluation import keys_equal_to
+from lockgate.pushdown.index.index_kinds import keys_of_list
 from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.value_kinds import Keys, ValueKind
 

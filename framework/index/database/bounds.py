@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
+from lockgate.framework.index.database.index_segments import ImmutableCache, report_damage, segment_entries
 from lockgate.framework.index.database.manifest_bounds import (
     ManifestBounds,
     ManifestExtents,
@@ -26,7 +27,6 @@ from lockgate.framework.index.database.manifest_bounds import (
     read_bounds,
     write_bounds,
 )
-from lockgate.framework.index.database.segments import ImmutableCache, report_damage, segment_entries
 from lockgate.framework.options import table_options
 from lockgate.framework.plugins import (
     AskedKeys,
@@ -36,6 +36,7 @@ from lockgate.framework.plugins import (
     SkippedManifests,
 )
 from lockgate.framework.store.codec.binary_row import encode_row
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, may_match_files, scale_of
 from lockgate.framework.store.manifests.file_table import FileTable
@@ -43,7 +44,6 @@ from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_
 from lockgate.framework.store.manifests.manifest import ManifestFileMeta
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.framework.types import DataField, DataType
 from lockgate.pushdown import Comparison, Predicate, with_literals

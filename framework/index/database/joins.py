@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.index.database.kinds import VALUES
-from lockgate.framework.index.database.segments import opened, report_damage, segment_entries
+from lockgate.framework.index.database.index_segments import opened, report_damage, segment_entries
+from lockgate.framework.index.database.segment_kinds import VALUES
 from lockgate.framework.options.table_options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.file_indexes import value_kind_of
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index.container import damage_named
 from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.segment import Part, PartName, Segment
+from lockgate.pushdown.index.segment import PartName, Segment, SegmentPart
 from lockgate.pushdown.index.value_kinds import ValueKind
 
 Words = npt.NDArray[np.uint64]
@@ -104,7 +104,7 @@ class _Side:
         return {file.path.rpartition("/")[2]: number for number, file in enumerate(self.files)}
 
     @cached_property
-    def parts(self) -> list[tuple[Segment, Part]]:
+    def parts(self) -> list[tuple[Segment, SegmentPart]]:
         """The parts of the database that have the column's values as they are compared."""
         if self.field is None or not self.files:
             return []

@@ -12,7 +12,7 @@ from typing import Any
 
 from lockgate.errors import CommitConflictError, InputError, nearest
 from lockgate.framework.index.database.bounds import bounds_entries, lacks_bounds
-from lockgate.framework.index.database.collector import SegmentCollector, part_name
+from lockgate.framework.index.database.index_segments import entries_of, is_sound, opened
 from lockgate.framework.index.database.participant import (
     keeps_parts,
     live_only,
@@ -20,7 +20,7 @@ from lockgate.framework.index.database.participant import (
     named_segment,
     partition_of,
 )
-from lockgate.framework.index.database.segments import entries_of, is_sound, opened
+from lockgate.framework.index.database.segment_collector import SegmentCollector, part_name
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import CommitKind, Table
 from lockgate.framework.store.commit.commit import commit_messages

@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.framework.index.database.searches import SEARCHES
 from lockgate.framework.store import ManifestEntry, Table
-from lockgate.framework.store.schema.row_order import clustering_columns, why_unordered
+from lockgate.framework.store.schema.clustering import clustering_columns, why_unordered
 
 ORDER = "order"
 # Of d columns over N files each divides them into N ** (1 / d) parts: few files are soon no part at all.

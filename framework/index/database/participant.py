@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.index.database.collector import NAME
-from lockgate.framework.index.database.segments import KIND, entries_of, is_sound, opened
+from lockgate.framework.index.database.index_segments import KIND, entries_of, is_sound, opened
+from lockgate.framework.index.database.segment_collector import NAME
 from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store.codec.binary_row import decode_row
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.manifests.index_manifest import IndexEntry
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.pushdown.index.merge_segments import merge_segments
 from lockgate.pushdown.index.segment import PartName, Segment, segment_of
 

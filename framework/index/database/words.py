@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.index.database.kinds import hashed
+from lockgate.framework.index.database.segment_kinds import hashed
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.types import DataType, Kind
 from lockgate.pushdown import Comparison, Op

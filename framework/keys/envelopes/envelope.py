@@ -14,6 +14,7 @@ from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
 from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper
 from lockgate.framework.keys.envelopes.wrapped_keys import WRAPPED_KEYS_OPTION, WrappedKeys
 from lockgate.framework.keys.expiring_cache import ExpiringCache
+from lockgate.framework.keys.key_spec import provider_from
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
     KeyMetadata,
@@ -22,7 +23,6 @@ from lockgate.framework.keys.metadata import (
     parse_key_version,
 )
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
-from lockgate.framework.keys.spec import provider_from
 
 _ROOT_AND_SPEC = re.compile(r"([^@:;,/\s]+)@(.+)", re.DOTALL)
 _TABLES = 1000

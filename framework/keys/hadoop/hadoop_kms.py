@@ -26,10 +26,10 @@ from lockgate.errors import (
     WrongKeyError,
     warn_user,
 )
-from lockgate.framework.keys.cipher import IV_LENGTH
 from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
-from lockgate.framework.keys.hadoop.http_client import Answer, HttpClient, Retries
+from lockgate.framework.keys.hadoop.http_client import HttpClient, Retries, ServiceAnswer
+from lockgate.framework.keys.local_key_cipher import IV_LENGTH
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
     KeyMetadata,
@@ -245,7 +245,7 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise self._nonsense(answer, f"a local key of {key}")
         return plain
 
-    def _made(self, answer: Answer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
+    def _made(self, answer: ServiceAnswer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
         content = self._json(answer, f"a new version of key {name!r}")
         self._forget(name)
         try:
@@ -256,10 +256,10 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise self._nonsense(answer, f"a new version of key {name!r}") from None
         return KeyMetadata(name, version, algorithm)
 
-    def _get(self, path: str) -> Answer:
+    def _get(self, path: str) -> ServiceAnswer:
         return self._ask("GET", path, {}, None)
 
-    def _post(self, path: str, content: Mapping[str, Any]) -> Answer:
+    def _post(self, path: str, content: Mapping[str, Any]) -> ServiceAnswer:
         return self._ask("POST", path, {}, content, repeatable=False)
 
     def _ask(
@@ -270,7 +270,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         content: Mapping[str, Any] | None,
         *,
         repeatable: bool = True,
-    ) -> Answer:
+    ) -> ServiceAnswer:
         sent = dict(query) if self._user is None else {**query, "user.name": self._user}
         target = self._settings.path + path + ("?" + urlencode(sent) if sent else "")
         body = None if content is None else json.dumps(content).encode()
@@ -283,7 +283,7 @@ class HadoopKmsKeyProvider(KeyProvider):
             final=lambda answer: _exception(answer) in _LASTING,
         )
 
-    def _json(self, answer: Answer, what: str) -> Any:
+    def _json(self, answer: ServiceAnswer, what: str) -> Any:
         """Return the content of an answer, or the error for its status; never its text."""
         who = "the caller" if self._user is None else f"user {self._user!r}"
         if answer.status == 403:
@@ -304,7 +304,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         except ValueError:
             raise self._nonsense(answer, what) from None
 
-    def _nonsense(self, answer: Answer, what: str) -> KeyServiceError:
+    def _nonsense(self, answer: ServiceAnswer, what: str) -> KeyServiceError:
         return KeyServiceError(
             f"{self._holder} gave an answer that is not {what}; is {answer.host}{self._settings.path} a KMS?"
         )
@@ -315,7 +315,7 @@ def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
     return HadoopKmsKeyProvider(text)
 
 
-def _exception(answer: Answer) -> str | None:
+def _exception(answer: ServiceAnswer) -> str | None:
     """Return the name of the Java exception that an answer reports, if it does."""
     try:
         name = json.loads(answer.content)["RemoteException"]["exception"]
@@ -324,14 +324,14 @@ def _exception(answer: Answer) -> str | None:
     return name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else None
 
 
-def _is_missing(answer: Answer) -> bool:
+def _is_missing(answer: ServiceAnswer) -> bool:
     """Say whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing
     key.
     """
     return answer.status == 404 and _exception(answer) is not None
 
 
-def _says_missing(answer: Answer) -> bool:
+def _says_missing(answer: ServiceAnswer) -> bool:
     """Say whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
     if answer.status < 400:
         return False

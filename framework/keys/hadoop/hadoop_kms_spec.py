@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from lockgate.errors import KeyServiceError, OptionError
-from lockgate.framework.keys.hadoop.http_client import Host
+from lockgate.framework.keys.hadoop.http_client import ServiceHost
 
 DEFAULT_PORT = 9600
 _SPEC = re.compile(r"kms:(?://)?(https?)@([^/?#@]+)(/[^?#]*)?(?:\?(.*))?", re.DOTALL)
@@ -23,7 +23,7 @@ class KmsSettings:
 
     spec: str
     tls: bool
-    hosts: tuple[Host, ...]
+    hosts: tuple[ServiceHost, ...]
     path: str
     user: str | None = None
     ca: str | None = None
@@ -58,7 +58,7 @@ def parse_kms(text: str) -> KmsSettings:
     return replace(settings, spec=_spelling(scheme, hosts, path, options))
 
 
-def _spelling(scheme: str, hosts: tuple[Host, ...], path: str, options: dict[str, Any]) -> str:
+def _spelling(scheme: str, hosts: tuple[ServiceHost, ...], path: str, options: dict[str, Any]) -> str:
     one_port = len({host.port for host in hosts}) == 1
     places = [str(host).rpartition(":")[0] if one_port else str(host) for host in hosts[:-1]]
     query = "&".join(f"{name.replace('_', '-')}={quote(_text(options[name]), safe='/')}" for name in options)
@@ -78,7 +78,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
     return context
 
 
-def _hosts(authority: str) -> tuple[Host, ...]:
+def _hosts(authority: str) -> tuple[ServiceHost, ...]:
     pieces = authority.split(";")
     parsed = []
     for piece in pieces:
@@ -88,7 +88,7 @@ def _hosts(authority: str) -> tuple[Host, ...]:
         parsed.append((match[1].strip("[]"), match[2]))
     # Hadoop writes the port once, behind the last host.
     common = int(parsed[-1][1] or DEFAULT_PORT)
-    return tuple(Host(name, int(port or common)) for name, port in parsed)
+    return tuple(ServiceHost(name, int(port or common)) for name, port in parsed)
 
 
 _TEXTS, _NUMBERS, _COUNTS = ("user", "ca"), ("timeout", "cache"), ("cache_entries",)

@@ -23,7 +23,7 @@ _LONGEST_PAUSE = 5.0
 
 
 @dataclass(frozen=True)
-class Host:
+class ServiceHost:
     """The address of a service."""
 
     name: str
@@ -34,12 +34,12 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """The answer of a service; the content may hold a key, so it is not shown."""
 
     status: int
     content: bytes = field(repr=False)
-    host: Host
+    host: ServiceHost
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class HttpClient:
 
     def __init__(
         self,
-        hosts: Sequence[Host],
+        hosts: Sequence[ServiceHost],
         tls: ssl.SSLContext | None,
         retries: Retries,
         *,
@@ -77,7 +77,7 @@ class HttpClient:
         self._retries = retries
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._idle: dict[tuple[int, Host], list[http.client.HTTPConnection]] = {}
+        self._idle: dict[tuple[int, ServiceHost], list[http.client.HTTPConnection]] = {}
         self._first = 0
 
     def ask(
@@ -88,15 +88,15 @@ class HttpClient:
         body: bytes | None = None,
         headers: Callable[[str], Mapping[str, str]] | None = None,
         repeatable: bool = True,
-        final: Callable[[Answer], bool] = lambda answer: False,
-    ) -> Answer:
+        final: Callable[[ServiceAnswer], bool] = lambda answer: False,
+    ) -> ServiceAnswer:
         """Return the first usable answer, whatever its status below 500.
 
         A request that is not `repeatable` is sent only once, unless no connection was made. An answer for
         which `final` holds is returned although its status would allow a retry. `headers` adds
         to the request, given the name of the host. Raises `KeyServiceError` if no host answered in time.
         """
-        failures: dict[Host, str] = {}
+        failures: dict[ServiceHost, str] = {}
         for number in range(self._retries.rounds):
             if number:
                 pause = min(_LONGEST_PAUSE, self._retries.pause * 2 ** (number - 1))
@@ -115,20 +115,20 @@ class HttpClient:
                     raise self._failure(failures)
         raise self._failure(failures)
 
-    def _failure(self, failures: Mapping[Host, str]) -> KeyServiceError:
+    def _failure(self, failures: Mapping[ServiceHost, str]) -> KeyServiceError:
         reasons = "; ".join(f"{host} {failure}" for host, failure in failures.items())
         return KeyServiceError(f"the key service did not answer properly: {reasons}")
 
     def _try(
         self,
-        host: Host,
+        host: ServiceHost,
         method: str,
         target: str,
         body: bytes | None,
         headers: Callable[[str], Mapping[str, str]] | None,
         repeatable: bool,
-        failures: dict[Host, str],
-    ) -> Answer | None:
+        failures: dict[ServiceHost, str],
+    ) -> ServiceAnswer | None:
         added = dict(headers(host.name)) if headers is not None else {}
         deadline = time.monotonic() + self._retries.timeout
         # A kept connection may have been closed by the other end, which says nothing about the service.
@@ -155,13 +155,13 @@ class HttpClient:
     def _exchange(
         self,
         connection: http.client.HTTPConnection,
-        host: Host,
+        host: ServiceHost,
         method: str,
         target: str,
         body: bytes | None,
         added: Mapping[str, str],
         deadline: float,
-    ) -> Answer:
+    ) -> ServiceAnswer:
         sent = {"Accept": "application/json", **added}
         if body is not None:
             sent["Content-Type"] = "application/json"
@@ -178,21 +178,21 @@ class HttpClient:
             self._keep(host, connection)
         else:
             connection.close()
-        return Answer(response.status, content, host)
+        return ServiceAnswer(response.status, content, host)
 
-    def _new(self, host: Host) -> http.client.HTTPConnection:
+    def _new(self, host: ServiceHost) -> http.client.HTTPConnection:
         if self._tls is None:
             return http.client.HTTPConnection(host.name, host.port, timeout=self._retries.timeout)
         return http.client.HTTPSConnection(
             host.name, host.port, timeout=self._retries.timeout, context=self._tls
         )
 
-    def _kept(self, host: Host) -> http.client.HTTPConnection | None:
+    def _kept(self, host: ServiceHost) -> http.client.HTTPConnection | None:
         with self._lock:
             idle = self._idle.get((os.getpid(), host))
             return idle.pop() if idle else None
 
-    def _keep(self, host: Host, connection: http.client.HTTPConnection) -> None:
+    def _keep(self, host: ServiceHost, connection: http.client.HTTPConnection) -> None:
         with self._lock:
             # By process, since two that share a connection after a fork would read each other's answers.
             idle = self._idle.setdefault((os.getpid(), host), [])

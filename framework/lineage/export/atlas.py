@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from lockgate.framework.lineage.model.kinds import EdgeKind
+from lockgate.framework.lineage.model.edge_kinds import EdgeKind
 from lockgate.framework.lineage.questions.graph import Graph
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 

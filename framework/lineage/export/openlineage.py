@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockgate.framework.lineage.export.openlineage_names import file_name
-from lockgate.framework.lineage.model.kinds import MASKED, EdgeKind
-from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.model.edge_kinds import MASKED, EdgeKind
+from lockgate.framework.lineage.model.lineage_records import WHOLE
 from lockgate.framework.lineage.questions.graph import Graph
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.version import VERSION

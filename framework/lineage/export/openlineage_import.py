@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.framework.lineage.export.openlineage_names import path_of
-from lockgate.framework.lineage.model.kinds import OF_ROWS, EdgeKind
-from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.model.edge_kinds import OF_ROWS, EdgeKind
+from lockgate.framework.lineage.model.lineage_records import Dataset, Record, Run, Shape
 
 _MASKED = {"IDENTITY": 8, "TRANSFORMATION": 16, "AGGREGATION": 32}
 

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lockgate.framework.lineage.model.kinds import OF_ROWS
-from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.model.edge_kinds import OF_ROWS
+from lockgate.framework.lineage.model.lineage_records import WHOLE
 from lockgate.framework.lineage.store.edges import (
     PROCESS,
     SOURCE,
@@ -29,7 +29,7 @@ Columns = NDArray[np.int32]
 _AT_A_TIME = 5_000
 
 
-class Step(NamedTuple):
+class GraphStep(NamedTuple):
     """An edge by numbers: from a source column to a target column, by a process."""
 
     target: int
@@ -38,9 +38,9 @@ class Step(NamedTuple):
     kinds: int
 
 
-def steps_of(rows: Rows) -> list[Step]:
+def steps_of(rows: Rows) -> list[GraphStep]:
     """Return edges by their names."""
-    return list(map(Step._make, rows.tolist()))
+    return list(map(GraphStep._make, rows.tolist()))
 
 
 def columns_of(numbers: Iterable[int]) -> Columns:
@@ -78,7 +78,7 @@ class Graph:
             found = np.concatenate([found, self._row_steps(near.tolist(), direction, kinds)])
         return found
 
-    def steps_by(self, process: int, target: int) -> list[Step]:
+    def steps_by(self, process: int, target: int) -> list[GraphStep]:
         """Return the edges by which a process made the columns of a dataset."""
         found = self._edges(columns_of(self.fields_of([target])), "back", -1)
         return steps_of(found[found[:, PROCESS] == process])

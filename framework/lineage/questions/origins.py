@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lockgate.framework.lineage.model.kinds import PLAIN
-from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.model.edge_kinds import PLAIN
+from lockgate.framework.lineage.model.lineage_records import WHOLE
 from lockgate.framework.lineage.questions.sensitivity import key_of
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import Vertex, vertices
@@ -17,14 +17,14 @@ KeysOf = Callable[[Vertex], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Origin:
+class CopyOrigin:
     """An encrypted column, and its key."""
 
     vertex: Vertex
     key: str
 
 
-def origins(database: sqlite3.Connection, dataset: int, column: str, keys_of: KeysOf) -> Iterator[Origin]:
+def origins(database: sqlite3.Connection, dataset: int, column: str, keys_of: KeysOf) -> Iterator[CopyOrigin]:
     """Yield the encrypted columns that a column holds values of, without those of its own table."""
     wanted = column.lower()
     starts = [
@@ -36,4 +36,4 @@ def origins(database: sqlite3.Connection, dataset: int, column: str, keys_of: Ke
     for vertex in sorted(vertices(database, found).values(), key=lambda each: each.qualified):
         key = key_of(keys_of(vertex), vertex.column or WHOLE)
         if key is not None and vertex.dataset != dataset:
-            yield Origin(vertex, key)
+            yield CopyOrigin(vertex, key)

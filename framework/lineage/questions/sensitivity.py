@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lockgate.framework.lineage.model.kinds import DIRECT, PLAIN
-from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.model.edge_kinds import DIRECT, PLAIN
+from lockgate.framework.lineage.model.lineage_records import WHOLE
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import Vertex, vertices
 

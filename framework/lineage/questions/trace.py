@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lockgate.framework.lineage.questions.graph import Direction, Graph, Step, columns_of, steps_of
+from lockgate.framework.lineage.questions.graph import Direction, Graph, GraphStep, columns_of, steps_of
 from lockgate.framework.lineage.questions.versions import steps_of_versions
 from lockgate.framework.lineage.store.edges import SOURCE, TARGET, Rows, no_edges
 
@@ -30,7 +30,7 @@ class Trace:
     levels: NDArray[np.int32]
 
     @cached_property
-    def steps(self) -> tuple[tuple[Step, int], ...]:
+    def steps(self) -> tuple[tuple[GraphStep, int], ...]:
         """The edges by names, in the order in which they were found, each with its depth."""
         return tuple(zip(steps_of(self.found), self.levels.tolist(), strict=True))
 
@@ -39,14 +39,14 @@ class Trace:
         """The numbers of all columns, those that were asked for too."""
         return {*self.starts, *np.unique(self.found[:, : SOURCE + 1]).tolist()}
 
-    def walk(self) -> Iterator[tuple[Step, int]]:
+    def walk(self) -> Iterator[tuple[GraphStep, int]]:
         """Yield every edge once, depth-first from the starts, with its depth on the way taken."""
         near = {"back": 0, "forward": 1}[self.direction]
-        at: dict[int, list[Step]] = {}
+        at: dict[int, list[GraphStep]] = {}
         for step, _ in self.steps:
             at.setdefault(step[near], []).append(step)
         stack = [(step, 1) for start in reversed(self.starts) for step in reversed(at.get(start, ()))]
-        seen: set[Step] = set()
+        seen: set[GraphStep] = set()
         while stack:
             step, depth = stack.pop()
             if step in seen:

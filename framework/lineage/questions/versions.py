@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from lockgate.framework.lineage.questions.graph import Direction, Graph, Step, columns_of, steps_of
+from lockgate.framework.lineage.questions.graph import Direction, Graph, GraphStep, columns_of, steps_of
 from lockgate.framework.lineage.store.edges import Rows, no_edges
 
 # A column, and the snapshot of its table up to which (or forward: from which on) runs count; None: any.
@@ -59,7 +59,7 @@ class _Runs:
         self._known: dict[int, list[tuple[dict[int, int], int | None]]] = {}
         self._inputs: dict[tuple[int, int], list[int]] = {}
 
-    def beyond(self, step: Step, bound: int | None, direction: Direction) -> tuple[bool, int | None]:
+    def beyond(self, step: GraphStep, bound: int | None, direction: Direction) -> tuple[bool, int | None]:
         """Say whether a run fits the bound, and which bound holds at the other end of the step."""
         pairs = [(self._read(step, reads), written) for reads, written in self._of(step.process)]
         if bound is None or not pairs:
@@ -83,11 +83,11 @@ class _Runs:
             ]
         return self._known[process]
 
-    def _read(self, step: Step, reads: dict[int, int]) -> int | None:
+    def _read(self, step: GraphStep, reads: dict[int, int]) -> int | None:
         found = [reads[number] for number in self._numbers(step) if number in reads]
         return max(found) if found else None
 
-    def _numbers(self, step: Step) -> list[int]:
+    def _numbers(self, step: GraphStep) -> list[int]:
         """Return under which numbers the process has the dataset of the step's source as an input."""
         key = (step.process, step.source)
         if key not in self._inputs:

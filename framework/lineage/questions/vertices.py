@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import ColumnNotFoundError, NotFoundError, nearest
+from lockgate.framework.lineage.model.lineage_records import WHOLE, guid_of
 from lockgate.framework.lineage.model.names import column_path, column_text, joined, split_name
-from lockgate.framework.lineage.model.records import WHOLE, guid_of
 from lockgate.framework.lineage.questions.graph import chunks
 
 

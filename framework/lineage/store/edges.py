@@ -34,7 +34,7 @@ _MOST_PARTS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class EdgePart:
     """Edges sorted by target, source and process; `by_source` is their order by source."""
 
     targets: Numbers
@@ -44,7 +44,7 @@ class Part:
     by_source: Numbers
 
     @classmethod
-    def of(cls, rows: Rows) -> Part:
+    def of(cls, rows: Rows) -> EdgePart:
         """Sort edges; of one that comes twice, as in a join of a table with itself, both kinds count."""
         rows = rows[np.lexsort((rows[:, PROCESS], rows[:, SOURCE], rows[:, TARGET]))]
         is_first = np.ones(len(rows), bool)
@@ -59,7 +59,7 @@ class Part:
         return cls(targets, sources, processes, kinds, order)
 
     @classmethod
-    def read(cls, data: bytes, digest: int) -> Part:
+    def read(cls, data: bytes, digest: int) -> EdgePart:
         """Return what `written` made; DatabaseError for anything else."""
         if zlib.crc32(data) != digest or len(data) % 20:
             raise sqlite3.DatabaseError("edges of the index are damaged")
@@ -121,10 +121,10 @@ def add_edges(database: sqlite3.Connection, rows: Rows) -> None:
     """Write edges inside the transaction of their merge."""
     if not len(rows):
         return
-    part = Part.of(rows)
+    part = EdgePart.of(rows)
     folded = _folded(database, len(part))
     if folded:
-        part = Part.of(np.concatenate([part.rows(), *(each.rows() for each in _load(database, folded))]))
+        part = EdgePart.of(np.concatenate([part.rows(), *(each.rows() for each in _load(database, folded))]))
         database.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in folded])
     # By chance, so that no part is taken for another: also of a transaction that was rolled back, or of an
     # index that was made again.
@@ -143,21 +143,21 @@ def _folded(database: sqlite3.Connection, size: int) -> list[int]:
     return folded
 
 
-def _load(database: sqlite3.Connection, numbers: Iterable[int]) -> list[Part]:
+def _load(database: sqlite3.Connection, numbers: Iterable[int]) -> list[EdgePart]:
     rows = [
         database.execute("SELECT data, digest FROM edges WHERE id = ?", (number,)).fetchone()
         for number in numbers
     ]
-    return [Part.read(*row) for row in rows]
+    return [EdgePart.read(*row) for row in rows]
 
 
 # --- in memory ---
 
 _lock = threading.Lock()
-_kept: OrderedDict[int, Part] = OrderedDict()
+_kept: OrderedDict[int, EdgePart] = OrderedDict()
 
 
-def parts(database: sqlite3.Connection) -> list[Part]:
+def parts(database: sqlite3.Connection) -> list[EdgePart]:
     """Return all edges of an index, which is read in one transaction; DatabaseError if they are damaged."""
     found = []
     for (number,) in database.execute("SELECT id FROM edges ORDER BY count DESC, id").fetchall():
@@ -170,7 +170,7 @@ def parts(database: sqlite3.Connection) -> list[Part]:
     return found
 
 
-def _keep(number: int, part: Part) -> None:
+def _keep(number: int, part: EdgePart) -> None:
     with _lock:
         _kept[number] = part
         _kept.move_to_end(number)

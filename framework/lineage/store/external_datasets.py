@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from lockgate.framework.lineage.model.records import Dataset
+from lockgate.framework.lineage.model.lineage_records import Dataset
 
 if TYPE_CHECKING:
     import sqlite3

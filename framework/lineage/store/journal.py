@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockgate.framework.lineage.model.records import Record, Run, Shape, folded
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.model.lineage_records import Record, Run, Shape, folded
+from lockgate.framework.lineage.store.lineage_segments import Segments
 
 # With the second that the connector collects them, 10 at most.
 FLUSH_SECONDS = 9.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
-from lockgate.framework.lineage.model.records import Dataset
+from lockgate.framework.lineage.model.lineage_records import Dataset
 
 _Field = tuple[int, str, str, int]
 """A column: its number, its name, its id (empty if not known), and when it was last seen to be so named.

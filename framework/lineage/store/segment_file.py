@@ -17,7 +17,7 @@ _KEYS = frozenset({"lockgate_lineage", "lines", "digest", "replaces", "replaces_
 
 
 @dataclass(frozen=True)
-class Segment:
+class LineageSegment:
     """The content of a segment: its lines, and the names of the segments that it takes the place of."""
 
     lines: tuple[dict[str, Any], ...]
@@ -36,7 +36,7 @@ def encoded(lines: Iterable[Mapping[str, Any]], replaces: Sequence[str] = ()) ->
     return bytes(pa.compress(json.dumps(header).encode() + b"\n" + body, codec="zstd", asbytes=True))
 
 
-def decoded(data: bytes, name: str) -> Segment:
+def decoded(data: bytes, name: str) -> LineageSegment:
     """Read the bytes of the segment `name`; CorruptFileError if they are not what was written."""
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
@@ -59,7 +59,7 @@ def decoded(data: bytes, name: str) -> Segment:
         if not header.keys() <= _KEYS or header["lines"] != body.count(b"\n"):
             raise CorruptFileError(f"segment {name} of the lineage is damaged: its header is not as written")
         lines = tuple(json.loads(line) for line in body.split(b"\n") if line)
-        return Segment(lines, replaces)
+        return LineageSegment(lines, replaces)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(f"segment {name} of the lineage is damaged: {error}") from error
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lockgate.errors import WrongKeyError
-from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 
 def prove_stripe_keys(

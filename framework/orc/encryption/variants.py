@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from lockgate.errors import EncryptionKeyError, KeyDeniedError, KeyMissingError, WrongKeyError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
-from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, crypt
-from lockgate.framework.orc.encryption.options import Mask
+from lockgate.framework.orc.encryption.encryption_options import Mask
+from lockgate.framework.orc.encryption.stream_cipher import MAX_STRIPE, crypt
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import StreamKind, TypeKind, check_text, corrupt

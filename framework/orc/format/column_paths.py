@@ -19,7 +19,7 @@ _SIMPLE = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Column:
+class OrcColumn:
     """A column of a schema: its path, its field, and the numbers it and all in it have in an ORC file.
 
     `is_key` marks the keys of a map, which are never null.
@@ -28,7 +28,7 @@ class Column:
     path: Path
     field: pa.Field
     numbers: range
-    children: tuple[Column, ...]
+    children: tuple[OrcColumn, ...]
     is_key: bool = False
 
     @property
@@ -41,7 +41,7 @@ class Column:
         """The path as text; a top-level column is called by its bare name."""
         return self.path[0] if len(self.path) == 1 else spell(self.path)
 
-    def walk(self) -> Iterator[Column]:
+    def walk(self) -> Iterator[OrcColumn]:
         """Yield the column and all in it, in the order of their numbers."""
         yield self
         for child in self.children:
@@ -52,7 +52,7 @@ class ColumnTree:
     """All columns of a schema, numbered as an ORC file numbers them: in pre-order, the root struct is 0."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.top: list[Column] = []
+        self.top: list[OrcColumn] = []
         number = 1
         for field in schema:
             self.top.append(_column((field.name,), field, number))
@@ -60,11 +60,11 @@ class ColumnTree:
         self.end = number
         self._by_path = {column.path: column for top in self.top for column in top.walk()}
 
-    def get(self, path: Path) -> Column | None:
+    def get(self, path: Path) -> OrcColumn | None:
         """Return the column of a path, or None."""
         return self._by_path.get(path)
 
-    def find(self, option: str, text: str) -> Column:
+    def find(self, option: str, text: str) -> OrcColumn:
         """Return the column that `text` names for `option`; `ColumnNotFoundError` if there is none."""
         found = self.get((text,)) or self.get(split(text))
         if found is None:
@@ -72,7 +72,7 @@ class ColumnTree:
             raise ColumnNotFoundError(f"{option}: there is no column {text!r}{nearest(text, paths)}")
         return found
 
-    def top_of(self, column: Column) -> Column:
+    def top_of(self, column: OrcColumn) -> OrcColumn:
         """Return the top-level column that holds `column`."""
         return self._by_path[column.path[:1]]
 
@@ -117,14 +117,14 @@ def find_column(types: TypeTree, text: str) -> int | None:
     return here
 
 
-def _column(path: Path, field: pa.Field, number: int, *, is_key: bool = False) -> Column:
-    children: list[Column] = []
+def _column(path: Path, field: pa.Field, number: int, *, is_key: bool = False) -> OrcColumn:
+    children: list[OrcColumn] = []
     next_number = number + 1
     for name, child in _parts(field.type):
         key = pa.types.is_map(field.type) and name == KEY
         children.append(_column((*path, name), child, next_number, is_key=key))
         next_number = children[-1].numbers.stop
-    return Column(path, field, range(number, next_number), tuple(children), is_key)
+    return OrcColumn(path, field, range(number, next_number), tuple(children), is_key)
 
 
 def _parts(type_: pa.DataType) -> list[tuple[str, pa.Field]]:

@@ -27,7 +27,7 @@ TIMES = frozenset({TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT})
 
 
 @dataclass(frozen=True)
-class Layout:
+class PositionLayout:
     """The streams of a column that positions speak of, in their order; `shared` ones serve all groups."""
 
     parts: tuple[tuple[StreamKind, Form], ...]
@@ -35,7 +35,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Position:
+class StreamPosition:
     """A place in a stream: `chunk` and `offset` in bytes, then `skip` values and `bits`."""
 
     chunk: int
@@ -44,22 +44,22 @@ class Position:
     bits: int = 0
 
 
-def layout_of(kind: TypeKind, encoding: int, present: bool) -> Layout | None:
+def layout_of(kind: TypeKind, encoding: int, present: bool) -> PositionLayout | None:
     """Return the streams of a flat column; None for nested ones and for the first run-length encoding."""
     parts, shared = _parts(kind, encoding)
     if not parts:
         return None
     nulls = ((StreamKind.PRESENT, Form.BITS),) if present else ()
-    return Layout((*nulls, *parts), shared)
+    return PositionLayout((*nulls, *parts), shared)
 
 
 def positions_of(
-    layout: Layout, codec: Compression, numbers: Sequence[int]
-) -> dict[StreamKind, Position] | None:
+    layout: PositionLayout, codec: Compression, numbers: Sequence[int]
+) -> dict[StreamKind, StreamPosition] | None:
     """Return the numbers of one entry as a place in each stream; None if they are not as many as there should
     be.
     """
-    found: dict[StreamKind, Position] = {}
+    found: dict[StreamKind, StreamPosition] = {}
     left = list(numbers)
     places = 1 if codec is Compression.NONE else 2
     for kind, form in layout.parts:
@@ -68,7 +68,7 @@ def positions_of(
             return None
         taken, left = left[:count], left[count:]
         chunk, offset = (taken[0], 0) if places == 1 else taken[:2]
-        found[kind] = Position(chunk, offset, *taken[places:])
+        found[kind] = StreamPosition(chunk, offset, *taken[places:])
     return None if left else found
 
 

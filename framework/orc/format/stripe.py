@@ -8,7 +8,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import INDEX_KINDS, PLACEHOLDERS, StreamKind, check_text, corrupt
 from lockgate.framework.orc.format.tail import Tail, parse
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 _ENCODINGS = 4
 

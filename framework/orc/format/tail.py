@@ -9,7 +9,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, unframe
 from lockgate.framework.orc.format.layout import MAGIC, Compression, check_text, corrupt
 from lockgate.framework.orc.format.types import TypeTree
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 # The first read of a file, where reading costs: most tails, with the statistics of their stripes, fit.
 TAIL_LENGTH = 64 * 1024

@@ -11,9 +11,9 @@ from lockgate.framework.orc.format.layout import MAGIC
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags, find_header
 from lockgate.framework.orc.integrity.mac import Mac, unwrap_key
-from lockgate.framework.orc.integrity.source import VerifyingSource
 from lockgate.framework.orc.integrity.tail_tag import original_content, tail_message
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.integrity.verified_source import VerifyingSource
+from lockgate.framework.orc.sources.file_source import Source
 
 Mode = Literal["verify", "require", "ignore"]
 Status = Literal["verified", "absent", "unverified", "ignored"]

@@ -16,8 +16,8 @@ from lockgate.framework.orc.format.tail import Tail, check_magic, read_tail
 from lockgate.framework.orc.integrity.authenticate import authenticate
 from lockgate.framework.orc.integrity.coverage import Granule
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL
-from lockgate.framework.orc.integrity.source import VerifyingSource
-from lockgate.framework.orc.sources.source import Source, open_source
+from lockgate.framework.orc.integrity.verified_source import VerifyingSource
+from lockgate.framework.orc.sources.file_source import Source, open_source
 
 Progress = Callable[[int, int], object]
 # The bytes of one read; much fewer would cost more requests where files are remote.

@@ -18,9 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.orc.isolation.decoder import ArrowDecoder, Decoder
-from lockgate.framework.orc.isolation.pool import POOL, Worker
-from lockgate.framework.orc.isolation.worker import (
+from lockgate.framework.orc.isolation.decode_worker import (
     DONE,
     INVALID,
     NO_MEMORY,
@@ -29,6 +27,8 @@ from lockgate.framework.orc.isolation.worker import (
     SCHEMA,
     TABLE,
 )
+from lockgate.framework.orc.isolation.decoder import ArrowDecoder, Decoder
+from lockgate.framework.orc.isolation.pool import POOL, Worker
 
 # A file may take its deadline and a second more for each so many bytes, stored and decoded: what is slower
 # than that is stuck, not large.

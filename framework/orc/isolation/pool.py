@@ -10,9 +10,9 @@ import sys
 import threading
 
 from lockgate.errors import IsolationError
-from lockgate.framework.orc.isolation.worker import READY
+from lockgate.framework.orc.isolation.decode_worker import READY
 
-_MODULE = "lockgate.framework.orc.isolation.worker"
+_MODULE = "lockgate.framework.orc.isolation.decode_worker"
 _START_SECONDS = 60.0
 # Variables by these names or beginnings make Python and Arrow run; others, such as passwords, stay here.
 _NEEDED = ("PATH", "HOME", "LANG", "LC_", "TZ", "LD_", "DYLD_", "PYTHON", "VIRTUAL_ENV", "CONDA", "ARROW_")

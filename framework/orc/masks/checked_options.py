@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lockgate.errors import OptionError
-from lockgate.framework.orc.encryption.options import Encryption, parse_encrypt, parse_mask
+from lockgate.framework.orc.encryption.encryption_options import Encryption, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import ColumnTree
 from lockgate.framework.orc.masks.masks import check_masks
 

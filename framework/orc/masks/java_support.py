@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lockgate.framework.orc.encryption.options import Encryption, Mask
+from lockgate.framework.orc.encryption.encryption_options import Encryption, Mask
 from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, Path, split
 from lockgate.framework.types import DataField, DataType, Kind
 

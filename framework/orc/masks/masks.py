@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import LockgateError, OptionError, PluginError, nearest
-from lockgate.framework.orc.encryption.options import Encryption, Mask
-from lockgate.framework.orc.format.column_paths import Column, ColumnTree
+from lockgate.framework.orc.encryption.encryption_options import Encryption, Mask
+from lockgate.framework.orc.format.column_paths import ColumnTree, OrcColumn
 from lockgate.framework.orc.format.text_kinds import fit_text, text_kind
 from lockgate.framework.orc.masks.redact import Redact
 from lockgate.framework.plugins import MaskFactory, MaskFunction, plugins
@@ -77,14 +77,14 @@ class ColumnMasks:
         } | {tree.find("orc.mask", name).number: mask for name, mask in encryption.masks.items()}
         self._functions = {mask: mask_function(mask) for mask in self.by_number.values()}
 
-    def mask_column(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    def mask_column(self, column: OrcColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return a top-level column with masks in place of what is encrypted; the same type and length."""
         if self.by_number.get(column.number) == Mask.NULLIFY:
             return pa.chunked_array([pa.nulls(len(values), values.type)], type=values.type)
         chunks = [self._masked(column, piece, None) for piece in _pieces(values.chunks)]
         return pa.chunked_array(chunks, type=values.type)
 
-    def _masked(self, column: Column, values: pa.Array, mask: Mask | None) -> pa.Array:
+    def _masked(self, column: OrcColumn, values: pa.Array, mask: Mask | None) -> pa.Array:
         mask = self.by_number.get(column.number, mask)
         if mask is None and not any(number in self.by_number for number in column.numbers):
             return values
@@ -100,7 +100,7 @@ class ColumnMasks:
             return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=values.is_null())
         return self._masked_list(column, values, mask)
 
-    def _masked_list(self, column: Column, values: pa.Array, mask: Mask | None) -> pa.Array:
+    def _masked_list(self, column: OrcColumn, values: pa.Array, mask: Mask | None) -> pa.Array:
         """Return a list or map with other elements: only those of its rows, since the array may be a
         slice.
         """
@@ -122,7 +122,7 @@ class ColumnMasks:
         )
 
 
-def _apply(column: Column, mask: Mask, function: MaskFunction, values: pa.Array) -> pa.Array:
+def _apply(column: OrcColumn, mask: Mask, function: MaskFunction, values: pa.Array) -> pa.Array:
     """Mask a flat array, and see that what comes back can take its place."""
     masked = function(values)
     if not isinstance(masked, pa.Array) or masked.type != values.type or len(masked) != len(values):
@@ -144,7 +144,7 @@ def _apply(column: Column, mask: Mask, function: MaskFunction, values: pa.Array)
 # --- checks ---
 
 
-def _check(column: Column, encryption: Encryption, mask: Mask, *, is_root: bool) -> None:
+def _check(column: OrcColumn, encryption: Encryption, mask: Mask, *, is_root: bool) -> None:
     if mask == Mask.NULLIFY:
         for part in column.walk():
             if part is not column and part.name in encryption.masks:
@@ -161,7 +161,7 @@ def _check(column: Column, encryption: Encryption, mask: Mask, *, is_root: bool)
         _check(child, encryption, encryption.masks.get(child.name, mask), is_root=False)
 
 
-def _check_flat(column: Column, mask: Mask, *, named: bool) -> None:
+def _check_flat(column: OrcColumn, mask: Mask, *, named: bool) -> None:
     type_ = column.field.type
     if named and mask == Mask.SHA256 and not _has_digest(type_):
         raise OptionError(
@@ -180,7 +180,7 @@ def _check_flat(column: Column, mask: Mask, *, named: bool) -> None:
         ) from error
 
 
-def _keys_are_not_null(column: Column, mask: Mask) -> str:
+def _keys_are_not_null(column: OrcColumn, mask: Mask) -> str:
     return (
         f"the mask {str(mask)!r} makes null of {column.name!r}, but keys of a map are never null, and "
         "readers built on Arrow end with the process at one; name another mask, or encrypt the whole map"

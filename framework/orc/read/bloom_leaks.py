@@ -14,7 +14,7 @@ from lockgate.framework.orc.format.layout import BLOOM_FILTERS
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.read.read_report import group_count
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 
 def leaks_bloom_filters(source: Source, tail: Tail, stripes: Iterable[Stripe], root: int) -> bool:

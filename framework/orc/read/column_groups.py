@@ -7,7 +7,7 @@ from functools import cached_property
 
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.layout import StreamKind, TypeKind
-from lockgate.framework.orc.format.positions import Layout, Position, layout_of, positions_of
+from lockgate.framework.orc.format.positions import PositionLayout, StreamPosition, layout_of, positions_of
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.read.row_index import ColumnStreams
 from lockgate.framework.orc.read.stripe_cut import Cut
@@ -19,7 +19,7 @@ class ColumnGroups:
     def __init__(self, tail: Tail, streams: ColumnStreams) -> None:
         self.streams = streams
         self._tail = tail
-        self._positions: dict[int, dict[StreamKind, Position] | None] = {}
+        self._positions: dict[int, dict[StreamKind, StreamPosition] | None] = {}
 
     @cached_property
     def kind(self) -> TypeKind:
@@ -37,7 +37,7 @@ class ColumnGroups:
         return self.streams.bloom_filters()
 
     @cached_property
-    def layout(self) -> Layout | None:
+    def layout(self) -> PositionLayout | None:
         """The streams that positions speak of; None if the column cannot be cut."""
         present = StreamKind.PRESENT in self.streams.by_kind
         return layout_of(self.kind, self.streams.encoding.kind, present)
@@ -51,7 +51,7 @@ class ColumnGroups:
         layout = self.layout
         return layout is not None and (kind in layout.shared or kind in dict(layout.parts))
 
-    def positions(self, group: int) -> dict[StreamKind, Position] | None:
+    def positions(self, group: int) -> dict[StreamKind, StreamPosition] | None:
         """Return where a row group starts in each stream; None if that is not known."""
         if group not in self._positions:
             found = None
@@ -80,7 +80,7 @@ class ColumnGroups:
         found = [self.positions(number) for number in range(group, len(self.entries))]
         return [positions[StreamKind(kind)].chunk for positions in found if positions is not None]
 
-    def _plausible(self, positions: dict[StreamKind, Position] | None) -> bool:
+    def _plausible(self, positions: dict[StreamKind, StreamPosition] | None) -> bool:
         if positions is None:
             return False
         lengths = {kind: stream.length for kind, stream in self.streams.by_kind.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockgate.framework.orc.encryption.cipher import SLACK, stream_cipher
+from lockgate.framework.orc.encryption.stream_cipher import SLACK, stream_cipher
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
@@ -21,7 +21,7 @@ from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, TypeKind
 from lockgate.framework.orc.format.leaf_paths import needed_columns
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 # Attributes by which ORC marks encrypted columns; a decrypted image must not claim to be encrypted.
 ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask", "lockgate.integrity"})

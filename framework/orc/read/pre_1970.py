@@ -24,7 +24,7 @@ from lockgate.framework.orc.format.chunks import HEADER_LENGTH, frame, unframe
 from lockgate.framework.orc.format.layout import BLOOM_FILTERS, Compression, StreamKind
 from lockgate.framework.orc.format.stripe import Stripe
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MILLI = 1_000_000

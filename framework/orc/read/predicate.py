@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError
 from lockgate.framework.orc.format.layout import TypeKind
-from lockgate.framework.orc.format.statistics import ColumnStatistics
+from lockgate.framework.orc.format.orc_statistics import ColumnStatistics
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.pushdown import (
     AlwaysFalse,

@@ -14,12 +14,12 @@ from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework import access
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.encryption.plaintext import Mark, file_mark, with_mark
+from lockgate.framework.orc.encryption.plaintext_marks import Mark, file_mark, with_mark
 from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.orc.format.layout import corrupt
 from lockgate.framework.orc.format.leaf_paths import top_level_of
-from lockgate.framework.orc.format.statistics import ColumnStatistics, column_statistics
+from lockgate.framework.orc.format.orc_statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.integrity.authenticate import Mode, Status, authenticate, check_mode
 from lockgate.framework.orc.isolation.isolation import Isolation, decoder_of
@@ -29,8 +29,8 @@ from lockgate.framework.orc.read.read_report import ReadCounter, ReadReport
 from lockgate.framework.orc.read.stripe_decoder import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.read.stripe_statistics import stripe_statistics
 from lockgate.framework.orc.read.timestamps import in_microseconds
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
-from lockgate.framework.orc.sources.source import open_source
 
 MASKED = access.MASKED.encode()
 # For huge files, returning memory matters more than the allocator's speed: Arrow's saves up to a fifth of the

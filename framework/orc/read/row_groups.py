@@ -16,11 +16,11 @@ from lockgate.framework.orc.read.column_groups import ColumnGroups
 from lockgate.framework.orc.read.image import Projection, ending, stripe_footer
 from lockgate.framework.orc.read.predicate import RowFilter
 from lockgate.framework.orc.read.read_report import ReadCounter, group_count
+from lockgate.framework.orc.read.row_group_selection import RowGroupSelection
 from lockgate.framework.orc.read.row_index import ColumnStreams
-from lockgate.framework.orc.read.selection import Selection
 from lockgate.framework.orc.read.stream_bytes import StreamBytes
 from lockgate.framework.orc.read.stripe_cut import Cut, cut
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 _JAVA, _CPP = 0, 1
 # Java writers before this (HIVE-13083) had indexes that are not worth relying on.
@@ -61,7 +61,7 @@ class StripeRowGroups:
             return None
         indexed = self._is_indexed(rows)
         count = self.count if indexed else 1
-        selection = Selection(
+        selection = RowGroupSelection(
             self._tail, self._stripe, rows, self.column, count, indexed=indexed, counter=counter
         )
         kept = selection.row_groups()

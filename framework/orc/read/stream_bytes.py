@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.chunks import HEADER_LENGTH, unframe
 from lockgate.framework.orc.format.layout import Compression, corrupt
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 # Without compression there are no chunks; pieces of this size take their place.
 PIECE = 8 * 1024

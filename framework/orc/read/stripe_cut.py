@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import Compression
-from lockgate.framework.orc.format.positions import Position
+from lockgate.framework.orc.format.positions import StreamPosition
 from lockgate.framework.orc.format.run_lengths import Form, drop, drop_bits, span
 from lockgate.framework.orc.read.stream_bytes import PIECE, StreamBytes
 
@@ -23,8 +23,8 @@ class Cut:
     """The wanted part of a stream: from `start` to `end` (None = its end)."""
 
     form: Form
-    start: Position
-    end: Position | None
+    start: StreamPosition
+    end: StreamPosition | None
 
     def guess(self, length: int, later: Sequence[int], codec: Compression) -> int:
         """Guess up to which stored byte to read at first; `later` are the chunks where later groups start.
@@ -73,7 +73,7 @@ def _head(stream: StreamBytes, wanted: Cut) -> tuple[bytes, int]:
     return content, following
 
 
-def _stop(stream: StreamBytes, form: Form, end: Position) -> int:
+def _stop(stream: StreamBytes, form: Form, end: StreamPosition) -> int:
     """Return the chunk behind the last one with values before `end`."""
     if not (end.offset or end.skip or end.bits):
         return min(end.chunk, stream.length)
@@ -84,7 +84,7 @@ def _stop(stream: StreamBytes, form: Form, end: Position) -> int:
     return following
 
 
-def _content_at(stream: StreamBytes, position: Position) -> tuple[bytes, int]:
+def _content_at(stream: StreamBytes, position: StreamPosition) -> tuple[bytes, int]:
     """Return what follows `position` in its chunk, and the chunk after."""
     chunk, offset = position.chunk, position.offset
     while True:
@@ -100,7 +100,7 @@ def _content_at(stream: StreamBytes, position: Position) -> tuple[bytes, int]:
         chunk = following
 
 
-def _values(position: Position) -> int:
+def _values(position: StreamPosition) -> int:
     """Return how many encoded values are before the row group: the byte that its first bit is in counts as
     well.
     """

@@ -24,7 +24,7 @@ from lockgate.framework.orc.read.predicate import RowFilter
 from lockgate.framework.orc.read.read_report import CountedSource, ReadCounter
 from lockgate.framework.orc.read.row_groups import StripeRowGroups
 from lockgate.framework.orc.read.timestamps import decode_wide, to_microseconds
-from lockgate.framework.orc.sources.source import MemorySource, Source
+from lockgate.framework.orc.sources.file_source import MemorySource, Source
 
 # About how many stored bytes of a stripe are decoded at once.
 PART = 16 * 1024 * 1024

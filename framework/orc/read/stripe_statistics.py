@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import StreamKind, corrupt
-from lockgate.framework.orc.format.statistics import ColumnStatistics, column_statistics
+from lockgate.framework.orc.format.orc_statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.format.tail import Tail, parse
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 
 
 def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[dict[str, ColumnStatistics]]:

@@ -75,7 +75,7 @@ class RangeSource(Source):
         return views
 
 
-class FileSource(RangeSource):
+class FileObjectSource(RangeSource):
     """A file object that can seek, or an object with `read_at(offset, length)` and `size`."""
 
     def __init__(self, file: Any, name: str, *, owned: bool) -> None:

@@ -13,7 +13,7 @@ from lockgate.framework.orc.format.column_paths import find_column
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.format.types import TypeTree
 from lockgate.framework.orc.integrity.header import find_header
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 
 
 @dataclass(frozen=True)

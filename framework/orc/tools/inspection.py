@@ -21,7 +21,7 @@ from lockgate.framework.orc.integrity.header import find_header
 from lockgate.framework.orc.isolation.isolation import Isolation
 from lockgate.framework.orc.read.bloom_leaks import leaks_bloom_filters
 from lockgate.framework.orc.read.reader import EncryptedOrcFile
-from lockgate.framework.orc.sources.source import Source, open_source
+from lockgate.framework.orc.sources.file_source import Source, open_source
 from lockgate.framework.orc.tools.disclosure import EncryptedPart, reveals
 
 _WRITERS = ("ORC Java", "ORC C++", "Presto", "Scritchley Go", "Trino", "cuDF")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.keys import KeyMetadata, LocalKey
-from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, SLACK, crypt, stream_cipher
+from lockgate.framework.orc.encryption.stream_cipher import MAX_STRIPE, SLACK, crypt, stream_cipher
 from lockgate.framework.orc.encryption.stripe_keys import prove_stripe_keys
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
@@ -23,7 +23,7 @@ from lockgate.framework.orc.integrity.mac import GRANULE
 from lockgate.framework.orc.integrity.tag_maker import TagMaker, forget_tags
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
-from lockgate.framework.orc.sources.source import Source
+from lockgate.framework.orc.sources.file_source import Source
 from lockgate.framework.orc.write.assembled_tail import FileEnd, end_file
 from lockgate.framework.orc.write.output import Output
 

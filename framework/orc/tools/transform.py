@@ -18,16 +18,16 @@ from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.format.text_kinds import state_kinds
 from lockgate.framework.orc.integrity.authenticate import Mode, authenticate
 from lockgate.framework.orc.read.reader import EncryptedOrcFile
-from lockgate.framework.orc.sources.source import Source, open_source
+from lockgate.framework.orc.sources.file_source import Source, open_source
 from lockgate.framework.orc.tools.stream_copy import NewKey, Restreamer
-from lockgate.framework.orc.write.output import Output, Sink
+from lockgate.framework.orc.write.output import OrcSink, Output
 from lockgate.framework.orc.write.writer import RESERVED, WrittenFile, write_batches
 
 
 @named_errors
 def rekey(
     source: Any,
-    sink: str | os.PathLike[str] | Sink,
+    sink: str | os.PathLike[str] | OrcSink,
     keys: Any,
     *,
     new_keys: Any = None,
@@ -75,7 +75,7 @@ def rekey(
 
 @named_errors
 def decrypt_file(
-    source: Any, sink: str | os.PathLike[str] | Sink, keys: Any, *, integrity: Mode = "verify"
+    source: Any, sink: str | os.PathLike[str] | OrcSink, keys: Any, *, integrity: Mode = "verify"
 ) -> WrittenFile:
     """Copy an encrypted file without its encryption, so that any ORC reader sees the true values.
 
@@ -96,7 +96,7 @@ def decrypt_file(
 @named_errors
 def encrypt_file(
     source: Any,
-    sink: str | os.PathLike[str] | Sink,
+    sink: str | os.PathLike[str] | OrcSink,
     *,
     encrypt: str,
     mask: str | None = None,
@@ -152,7 +152,7 @@ def _opened(source: Any) -> Iterator[Source]:
 
 
 @contextmanager
-def _replacing(sink: str | os.PathLike[str] | Sink, source: object) -> Iterator[Output]:
+def _replacing(sink: str | os.PathLike[str] | OrcSink, source: object) -> Iterator[Output]:
     """Give an output whose path comes into being whole or not at all."""
     if not isinstance(sink, (str, os.PathLike)):
         if sink is source:

@@ -16,8 +16,8 @@ import pyarrow.orc
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, SLACK, stream_cipher
-from lockgate.framework.orc.encryption.options import Encryption
+from lockgate.framework.orc.encryption.encryption_options import Encryption
+from lockgate.framework.orc.encryption.stream_cipher import MAX_STRIPE, SLACK, stream_cipher
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
@@ -27,13 +27,13 @@ from lockgate.framework.orc.format.text_kinds import patch_kinds
 from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.read.pre_1970 import EarlyTimes, Replaced
 from lockgate.framework.orc.read.stripe_statistics import read_metadata
-from lockgate.framework.orc.sources.source import MemorySource
+from lockgate.framework.orc.sources.file_source import MemorySource
 from lockgate.framework.orc.write.arrow_slices import unsliced
 from lockgate.framework.orc.write.assembled_tail import Written, write_tail
-from lockgate.framework.orc.write.masked_table import EncryptedColumn, WideTable
+from lockgate.framework.orc.write.masked_table import MaskedColumn, WideTable
 from lockgate.framework.orc.write.output import Output
 
-_Streams = list[tuple[EncryptedColumn | None, Stream]]
+_Streams = list[tuple[MaskedColumn | None, Stream]]
 
 
 class AssembledFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import DEFAULT_BLOCK_SIZE, Buffer, frame
 from lockgate.framework.orc.format.layout import MAGIC, Compression, StreamKind

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
-from lockgate.framework.orc.encryption.plaintext import ENCRYPTED
-from lockgate.framework.orc.format.column_paths import KEY, Column, ColumnTree
+from lockgate.framework.orc.encryption.plaintext_marks import ENCRYPTED
+from lockgate.framework.orc.format.column_paths import KEY, ColumnTree, OrcColumn
 from lockgate.framework.orc.format.field_ids import with_field_ids
 from lockgate.framework.orc.format.text_kinds import check_text, holds_text_kinds, text_kind
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
@@ -96,7 +96,7 @@ def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
     raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC cannot hold; cast it first")
 
 
-def _fitted(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _fitted(column: OrcColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of CHAR or VARCHAR as it is stored; inside nested columns it is checked only."""
     kind = text_kind(column.field)
     if kind is not None:

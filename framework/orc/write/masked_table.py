@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
-from lockgate.framework.orc.encryption.options import Encryption, Mask
-from lockgate.framework.orc.format.column_paths import Column, ColumnTree, bloom_numbers
+from lockgate.framework.orc.encryption.encryption_options import Encryption, Mask
+from lockgate.framework.orc.format.column_paths import ColumnTree, OrcColumn, bloom_numbers
 from lockgate.framework.orc.masks.masks import ColumnMasks
 
 
 @dataclass(frozen=True)
-class EncryptedColumn:
+class MaskedColumn:
     """A column to encrypt: `columns` are its numbers in the file; its true copy has them plus `shift`."""
 
     name: str
@@ -49,7 +49,7 @@ class WideTable:
         self.width = self._tree.end
         self._masks = ColumnMasks(encryption, self._tree)
         # The format wants them by key, then by column.
-        self.columns: list[EncryptedColumn] = sorted(
+        self.columns: list[MaskedColumn] = sorted(
             self._encrypted_columns(roots, encryption, keys),
             key=lambda column: (column.key.name, column.root),
         )
@@ -95,10 +95,10 @@ class WideTable:
         return name
 
     def _encrypted_columns(
-        self, roots: Sequence[Column], encryption: Encryption, keys: KeyProvider
-    ) -> list[EncryptedColumn]:
+        self, roots: Sequence[OrcColumn], encryption: Encryption, keys: KeyProvider
+    ) -> list[MaskedColumn]:
         current = {name: keys.current_key(name) for name in sorted(set(encryption.keys.values()))}
-        columns: list[EncryptedColumn] = []
+        columns: list[MaskedColumn] = []
         for root in roots:
             key = current[encryption.keys[root.name]]
             # A local key is never used twice: each column of each file has its own.
@@ -106,5 +106,5 @@ class WideTable:
             top = self._tree.top_of(root)
             shift = self._wide[self._copies[top.name]].number - top.number
             mask = encryption.mask_of(root.name)
-            columns.append(EncryptedColumn(root.name, key, local_key, mask, root.numbers, shift))
+            columns.append(MaskedColumn(root.name, key, local_key, mask, root.numbers, shift))
         return columns

@@ -16,7 +16,7 @@ from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers
 from lockgate.framework.orc.write.arrow_slices import unsliced
 
 
-class Sink(Protocol):
+class OrcSink(Protocol):
     """Takes bytes in order, as a file object does."""
 
     def write(self, data: Any, /) -> Any:
@@ -26,7 +26,7 @@ class Sink(Protocol):
 class Output:
     """A path (made, and removed again on failure) or a sink of the caller's, with a count of the bytes."""
 
-    def __init__(self, sink: str | os.PathLike[str] | Sink) -> None:
+    def __init__(self, sink: str | os.PathLike[str] | OrcSink) -> None:
         self.size = 0
         self.closed = False
         self._path: Path | None = None

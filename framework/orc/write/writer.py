@@ -13,13 +13,17 @@ import pyarrow as pa
 from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.orc.encryption.plaintext import plaintext_message, shown_columns, suggested_entries
+from lockgate.framework.orc.encryption.plaintext_marks import (
+    plaintext_message,
+    shown_columns,
+    suggested_entries,
+)
 from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers, split
 from lockgate.framework.orc.format.text_kinds import holds_text_kinds
 from lockgate.framework.orc.masks.checked_options import parse_encryption
 from lockgate.framework.orc.write.assembled_file import AssembledFile
 from lockgate.framework.orc.write.input import conform, storage_schema
-from lockgate.framework.orc.write.output import Output, PlainFile, Sink
+from lockgate.framework.orc.write.output import OrcSink, Output, PlainFile
 
 MIB = 1024 * 1024
 STRIPE_SIZE = 64 * MIB
@@ -70,7 +74,7 @@ class OrcWriter:
     @named_errors
     def __init__(
         self,
-        sink: str | os.PathLike[str] | Sink,
+        sink: str | os.PathLike[str] | OrcSink,
         schema: pa.Schema,
         *,
         encrypt: str | None = None,
@@ -201,7 +205,7 @@ def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: st
 
 
 @named_errors
-def write_table(table: pa.Table, sink: str | os.PathLike[str] | Sink, **options: Any) -> WrittenFile:
+def write_table(table: pa.Table, sink: str | os.PathLike[str] | OrcSink, **options: Any) -> WrittenFile:
     """Write `table` as one ORC file; `options` are those of `OrcWriter`, such as
     `encrypt="pii:ssn,email", mask="sha256:email", keys=keys`.
     """
@@ -211,7 +215,7 @@ def write_table(table: pa.Table, sink: str | os.PathLike[str] | Sink, **options:
 @named_errors
 def write_batches(
     batches: Iterable[pa.RecordBatch | pa.Table],
-    sink: str | os.PathLike[str] | Sink,
+    sink: str | os.PathLike[str] | OrcSink,
     *,
     schema: pa.Schema,
     **options: Any,

@@ -12,37 +12,39 @@ from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.access import Caller
 from lockgate.framework.io.named_errors import errors_named
 from lockgate.framework.plugins import acting_as, answering_session, plugins
-from lockgate.framework.spark.bridge.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
-from lockgate.framework.spark.bridge.sessions import Sessions
-from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
-from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
-from lockgate.framework.spark.explain import ScanReports
-from lockgate.framework.spark.grants import Grants
-from lockgate.framework.spark.operations import aggregates as aggregate_operations
+from lockgate.framework.spark.context.jvm_sessions import Sessions
+from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
+from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.context.query_reports import ScanReports
+from lockgate.framework.spark.enforcement import decisions as governance_operations
+from lockgate.framework.spark.enforcement import plaintext_flow
+from lockgate.framework.spark.enforcement import stream_rights as stream_right_operations
+from lockgate.framework.spark.enforcement.scan_grants import Grants
+from lockgate.framework.spark.messages.shapes import fault_in, messages_of
+from lockgate.framework.spark.operations import (
+    aggregate_operations,
+    catalog_operations,
+    key_operations,
+    partition_operations,
+    scan_operations,
+    system_operations,
+    write_operations,
+)
 from lockgate.framework.spark.operations import alterations as alter_operations
 from lockgate.framework.spark.operations import assignments as assignment_operations
-from lockgate.framework.spark.operations import catalogs as catalog_operations
-from lockgate.framework.spark.operations import flow_operations
-from lockgate.framework.spark.operations import governance as governance_operations
-from lockgate.framework.spark.operations import keys as key_operations
-from lockgate.framework.spark.operations import partitions as partition_operations
 from lockgate.framework.spark.operations import replacements as replace_operations
-from lockgate.framework.spark.operations import scans as scan_operations
-from lockgate.framework.spark.operations import system_tables as system_operations
-from lockgate.framework.spark.operations import writes as write_operations
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations import stream_batches as stream_operations
+from lockgate.framework.spark.operations import stream_ranges as change_operations
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
-from lockgate.framework.spark.operations.streams import batches as stream_operations
-from lockgate.framework.spark.operations.streams import ranges as change_operations
-from lockgate.framework.spark.operations.streams import rights as stream_right_operations
-from lockgate.framework.store.streams.consumers import StreamConsumers
+from lockgate.framework.store.streams.stream_consumers import StreamConsumers
+from lockgate.framework.store.write.begun_writes import BegunWrites
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.replace import Replacement
-    from lockgate.framework.store.scan.request import ReadRequest
-    from lockgate.framework.store.scan.source import ScanSource, SourceMaker
+    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store.scan.scan_source import ScanSource, SourceMaker
+    from lockgate.framework.store.tables.replace import Replacement
 
 Handler = Callable[[Any, Any], object]
 
@@ -63,7 +65,7 @@ _OWN: dict[str, Handler] = {
     **assignment_operations.OPERATIONS,
     **stream_operations.OPERATIONS,
     **change_operations.OPERATIONS,
-    **flow_operations.OPERATIONS,
+    **plaintext_flow.OPERATIONS,
     **governance_operations.OPERATIONS,
     **stream_right_operations.OPERATIONS,
     **key_operations.OPERATIONS,
@@ -119,12 +121,12 @@ class Dispatcher:
 
     def answer(self, operation: str, request: dict[str, Any]) -> object:
         """Answer one operation with plain values, asked by this process; raises what the operation raises."""
-        return self._handler(operation, request)(Context(self, request), request)
+        return self._handler(operation, request)(OperationContext(self, request), request)
 
     def _answer(self, question: Question) -> object:
         asker = self.sessions.asker(question.asker)
         try:
-            context = Context(self, question.request, asker, question.session)
+            context = OperationContext(self, question.request, asker, question.session)
             caller = Caller(question.user, "spark", question.session)
             with acting_as(caller), answering_session(context.session_conf), errors_named():
                 return self._handler(question.operation, question.request)(context, question.request)

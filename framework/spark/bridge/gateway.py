@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, VersionMismatchError
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark.bridge.server import BridgeServer
-from lockgate.framework.spark.driver_jvm import java_class
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
+from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import BridgeError
-from lockgate.framework.spark.bridge.shapes import fault_in, shape_of
-from lockgate.framework.spark.operations.messages.envelope import AnswerJson, FailureJson, QuestionJson
+from lockgate.framework.spark.messages.message_envelope import AnswerJson, FailureJson, QuestionJson
+from lockgate.framework.spark.messages.shapes import fault_in, shape_of
 
 _QUESTION = shape_of(QuestionJson)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.access import Action
 from lockgate.framework.options.schema_options import ON_TYPE_CHANGE
-from lockgate.framework.spark.operations.catalogs import describe
-from lockgate.framework.spark.operations.context import Context, session_choice
-from lockgate.framework.spark.operations.messages.tables import AlterRequest, MergeColumnsRequest, TableSpec
+from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
+from lockgate.framework.spark.messages.table_messages import AlterRequest, MergeColumnsRequest, TableSpec
+from lockgate.framework.spark.operations.catalog_operations import describe
 from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
 from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
@@ -32,7 +32,7 @@ from lockgate.framework.store.grants import grant
 from lockgate.framework.types import DataType, from_spark_type
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 # Paimon's option of a write; here one of streams, since Spark fits the rows of a batch to the table.
 MERGE_SCHEMA = "write.merge-schema"
@@ -40,7 +40,7 @@ MERGE_SCHEMA = "write.merge-schema"
 _NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"})
 
 
-def alter_table(context: Context, request: AlterRequest) -> TableSpec:
+def alter_table(context: OperationContext, request: AlterRequest) -> TableSpec:
     """Apply the changes of an ALTER TABLE, all or none, and describe the table that came of it."""
     changes = [_CHANGES[change["change"]](change) for change in request["changes"]]
     _refuse_replacement(context, changes)
@@ -57,7 +57,7 @@ def merges_schema(options: Mapping[str, str]) -> bool:
     return any(key.lower() == MERGE_SCHEMA and text.lower() == "true" for key, text in options.items())
 
 
-def merge_columns(context: Context, request: MergeColumnsRequest) -> TableSpec:
+def merge_columns(context: OperationContext, request: MergeColumnsRequest) -> TableSpec:
     """Give a table the columns and types of a stream's rows too, and describe the table that came of it."""
     table = context.table()
     given = request["schema"]["fields"] if isinstance(request["schema"], dict) else []
@@ -79,7 +79,7 @@ def _name_in(table: Table, name: str) -> str:
     return next((own for own in table.schema.field_names if own.lower() == name.lower()), name)
 
 
-def _refuse_replacement(context: Context, changes: Sequence[SchemaChange]) -> None:
+def _refuse_replacement(context: OperationContext, changes: Sequence[SchemaChange]) -> None:
     """Refuse REPLACE COLUMNS, which comes as every column dropped and others added."""
     dropped = {change.path for change in changes if isinstance(change, DropColumn)}
     if dropped and any(isinstance(change, AddColumn) for change in changes):

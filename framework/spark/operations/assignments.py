@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from lockgate.errors import InputError
-from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.writes import (
+from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.messages.write_messages import (
     AssignAnswer,
     AssignRequest,
     LocateAnswer,
@@ -15,7 +15,7 @@ from lockgate.framework.spark.operations.messages.writes import (
 from lockgate.framework.types import value_to_json
 
 
-def assign(context: Context, request: AssignRequest) -> AssignAnswer:
+def assign(context: OperationContext, request: AssignRequest) -> AssignAnswer:
     """Give keys of a partition their buckets, for all tasks of a write; InputError if it has ended."""
     begun = context.dispatcher.writes.get(request["write_id"])
     if begun is None:
@@ -24,7 +24,7 @@ def assign(context: Context, request: AssignRequest) -> AssignAnswer:
     return {"buckets": base64.b64encode(buckets).decode()}
 
 
-def locate(context: Context, request: LocateRequest) -> LocateAnswer:
+def locate(context: OperationContext, request: LocateRequest) -> LocateAnswer:
     """Say where rows go whose keys may move between partitions; InputError if the write has ended."""
     begun = context.dispatcher.writes.get(request["write_id"])
     if begun is None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
-from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson, VectorSpan
+from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.messages.scan_messages import FileField, SplitJson, VectorJson, VectorSpan
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.matching_rows import StripeRange
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 # Too many small files to open one after the other, or too many rows for the driver to compare.
 _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
@@ -39,7 +39,7 @@ def fields_of(schema: TableSchema) -> list[FileField]:
 
 
 def split_message(
-    context: Context,
+    context: OperationContext,
     table: Table,
     schema: TableSchema,
     split: Split,
@@ -93,7 +93,7 @@ def fits_on_driver(
     return 0 < most >= size and files <= _MOST_FILES_ON_DRIVER and rows <= _MOST_ROWS_ON_DRIVER
 
 
-def _vector(context: Context, table: Table, vector: VectorLocation) -> VectorJson:
+def _vector(context: OperationContext, table: Table, vector: VectorLocation) -> VectorJson:
     span = _span(context, table, vector)
     return {
         "path": span["path"],
@@ -105,7 +105,7 @@ def _vector(context: Context, table: Table, vector: VectorLocation) -> VectorJso
     }
 
 
-def _span(context: Context, table: Table, vector: VectorLocation) -> VectorSpan:
+def _span(context: OperationContext, table: Table, vector: VectorLocation) -> VectorSpan:
     return {
         "path": context.hadoop_path(table, vector.path),
         "offset": vector.offset,

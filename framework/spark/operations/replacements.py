@@ -10,15 +10,15 @@ from __future__ import annotations
 import uuid
 
 from lockgate.errors import AlreadyExistsError
-from lockgate.framework.spark.operations.catalogs import describe, requested_schema
-from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.common import Committed, TableRequest
-from lockgate.framework.spark.operations.messages.tables import CommitStagedRequest, StagedSpec, StageRequest
-from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.rename import can_move, staged_identifier
+from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.messages.shared_messages import Committed, TableRequest
+from lockgate.framework.spark.messages.table_messages import CommitStagedRequest, StagedSpec, StageRequest
+from lockgate.framework.spark.operations.catalog_operations import describe, requested_schema
+from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store.metadata.rename import can_move, staged_identifier
 
 
-def stage_table(context: Context, request: StageRequest) -> StagedSpec:
+def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
     """Make a table that is to take the place of another one, or of none, once it has its rows."""
     schema, catalog = requested_schema(context, request), context.requested_catalog()
     target = Identifier.parse(context.identifier())
@@ -40,7 +40,7 @@ def stage_table(context: Context, request: StageRequest) -> StagedSpec:
     return {**describe(context, replacement, 0), "staging": target.name, "replacement": handle}
 
 
-def commit_staged(context: Context, request: CommitStagedRequest) -> Committed:
+def commit_staged(context: OperationContext, request: CommitStagedRequest) -> Committed:
     """Put a staged table in its place; CommitConflictError if what its rows come from has changed."""
     if request["replacement"] is not None:
         snapshot = context.replacement().publish(
@@ -54,7 +54,7 @@ def commit_staged(context: Context, request: CommitStagedRequest) -> Committed:
     return {"snapshot_id": None}  # its rows were committed before
 
 
-def abort_staged(context: Context, request: TableRequest) -> bool:
+def abort_staged(context: OperationContext, request: TableRequest) -> bool:
     """Drop a staged table, or the files of a replacement."""
     if request["replacement"] is not None:
         context.replacement().discard()

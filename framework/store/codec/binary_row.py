@@ -63,7 +63,7 @@ def fixed_width(arity: int) -> int:
     return null_bits_width(arity) + 8 * arity
 
 
-class RowCodec:
+class BinaryRowCodec:
     """Encodes and decodes rows of the given types; get one by `row_codec`."""
 
     def __init__(self, types: tuple[DataType, ...]) -> None:
@@ -131,9 +131,9 @@ class RowCodec:
 
 
 @lru_cache(maxsize=512)
-def row_codec(types: tuple[DataType, ...]) -> RowCodec:
+def row_codec(types: tuple[DataType, ...]) -> BinaryRowCodec:
     """Return the codec of rows of `types`; nullability makes no difference."""
-    return RowCodec(types)
+    return BinaryRowCodec(types)
 
 
 def encode_row(values: Sequence[Any], types: tuple[DataType, ...]) -> bytes:

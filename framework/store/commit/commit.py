@@ -23,6 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import table_options
 from lockgate.framework.plugins import RowsCommitted, publish
+from lockgate.framework.store.commit.base_snapshot import Basis, BasisCheck
 from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges
 from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
 from lockgate.framework.store.commit.commit_schema import schema_to_commit
@@ -33,17 +34,17 @@ from lockgate.framework.store.commit.conflicts import (
     check_rewritten,
     check_schema,
 )
-from lockgate.framework.store.commit.earlier_tries import EarlierTries, snapshots_back
 from lockgate.framework.store.commit.file_collectors import collected, indexed
 from lockgate.framework.store.commit.hash_index import HashChanges
+from lockgate.framework.store.commit.idempotency import EarlierTries, snapshots_back
 from lockgate.framework.store.commit.participants import with_participants
-from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
-from lockgate.framework.store.commit.streams import own_progress, progress_after, with_progress
+from lockgate.framework.store.commit.stream_progress import own_progress, progress_after, with_progress
 from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index, with_vectors
+from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
+from lockgate.framework.store.confidential.plain_files import snapshot_shows, statistics_show
+from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in
-from lockgate.framework.store.manifests.plain_files import snapshot_shows, statistics_show
-from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 from lockgate.framework.store.metadata.generations import same_partitions
 from lockgate.framework.store.metadata.snapshot import (
     FIRST_SNAPSHOT_ID,
@@ -52,7 +53,6 @@ from lockgate.framework.store.metadata.snapshot import (
 )
 from lockgate.framework.store.pruning.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
-from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:

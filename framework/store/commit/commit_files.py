@@ -20,8 +20,8 @@ from lockgate.framework.store.manifests.manifest_merge import MergedManifests, m
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
+    from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
 

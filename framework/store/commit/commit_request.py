@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.framework.store.commit.base_snapshot import Basis
 from lockgate.framework.store.commit.message import CommitMessage
-from lockgate.framework.store.commit.read_basis import Basis
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lockgate.framework.store.schema.schema import TableSchema

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ColumnNotFoundError, LockgateError, PluginError
 from lockgate.framework.plugins import FileCollector, plugins
-from lockgate.framework.store.commit.file_index import has_index, with_index
+from lockgate.framework.store.commit.file_index_placement import has_index, with_index
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.scan.read import FileReader

@@ -17,6 +17,18 @@ import numpy as np
 from lockgate.errors import CommitConflictError, UnsupportedFormatError
 from lockgate.framework.options import table_options
 from lockgate.framework.store.codec.binary_row import encode_row
+from lockgate.framework.store.deletion_vectors.deletion_vector import (
+    FRAME_BYTES,
+    DeletedRows,
+    encode,
+    is_wide,
+)
+from lockgate.framework.store.deletion_vectors.snapshot_vectors import (
+    location_of,
+    ranges_of,
+    read_bytes,
+    read_vector,
+)
 from lockgate.framework.store.manifests.index_manifest import (
     DELETION_VECTORS,
     IndexEntry,
@@ -27,8 +39,6 @@ from lockgate.framework.store.manifests.index_manifest import (
     read_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorLocation
-from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, encode, is_wide
-from lockgate.framework.store.vectors.snapshot_vectors import location_of, ranges_of, read_bytes, read_vector
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_files import IndexChanges

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options.schema_options import REFUSE
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
     ChangeType,
@@ -16,7 +17,6 @@ from lockgate.framework.store.ddl.schema_changes import (
     SchemaChange,
 )
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, DataType
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def merged_columns(
     table: TableHandle, wanted: Sequence[tuple[str, DataType]], action: str
-) -> list[ColumnMerge]:
+) -> list[MergedColumn]:
     """Return what columns of new data change of a table; `action` is what happens to values that do not fit.
 
     Raises InputError for a column that is named twice, or as another but for case, and UnsupportedError for
@@ -48,13 +48,13 @@ def merged_columns(
     return merges
 
 
-def changes_of(merges: Iterable[ColumnMerge]) -> list[SchemaChange]:
+def changes_of(merges: Iterable[MergedColumn]) -> list[SchemaChange]:
     """Return the changes of the schema that merges make."""
     return [change for each in merges for change in each.changes]
 
 
 @dataclass(frozen=True)
-class ColumnMerge:
+class MergedColumn:
     """What becomes of one column."""
 
     name: str
@@ -82,21 +82,21 @@ class ColumnMerge:
         return f"{self.name!r} ({self.old.type.bare_name}) are not all of type {self.type}"
 
 
-def _merge(schema: TableSchema, name: str, data_type: DataType) -> ColumnMerge | None:
+def _merge(schema: TableSchema, name: str, data_type: DataType) -> MergedColumn | None:
     """Return what a column of new data changes; None if the table has room for its values."""
     old = next((each for each in schema.fields if each.name == name), None)
     if old is None:
         other = [each for each in schema.field_names if each.lower() == name.lower()]
         if other:
             raise InputError(f"columns: {name!r} differs from the column {other[0]!r} in case only")
-        return ColumnMerge(name, data_type, None)
+        return MergedColumn(name, data_type, None)
     if can_widen(data_type, old.type):
         return None
     history = None if can_widen(old.type, data_type) else f"{name}_v{schema.id}"
-    return ColumnMerge(name, data_type, old, history)
+    return MergedColumn(name, data_type, old, history)
 
 
-def _check_history(schema: TableSchema, merge: ColumnMerge) -> None:
+def _check_history(schema: TableSchema, merge: MergedColumn) -> None:
     """Refuse what a new column without the old one's options would break."""
     name = merge.name
     if merge.history in schema.field_names:

@@ -10,9 +10,9 @@ from lockgate.framework.plugins import PlannedChange, plugins
 from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SchemaChange
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.identifier import Identifier
+    from lockgate.framework.store.metadata.identifier import Identifier
+    from lockgate.framework.store.tables.catalog import Catalog
 
 Change = Literal["dropped", "renamed"]
 

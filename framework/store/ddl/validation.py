@@ -30,9 +30,9 @@ from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
+from lockgate.framework.store.schema.clustering import why_unordered
 from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
-from lockgate.framework.store.schema.row_order import why_unordered
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
 from lockgate.framework.store.schema.unsupported_features import check_moving_keys
 from lockgate.framework.store.schema.written_formats import ORC, check_formats

@@ -29,7 +29,7 @@ _MAGIC_BYTES = 4
 _TAIL_BYTES = 8
 
 
-class Sink(Protocol):
+class ParquetSink(Protocol):
     """Where the bytes of a file go."""
 
     def write(self, data: Any) -> int:
@@ -39,7 +39,7 @@ class Sink(Protocol):
 class _Stream(io.RawIOBase):
     """What Arrow takes for a file."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: ParquetSink) -> None:
         super().__init__()
         self._sink = sink
         self.given_up = False
@@ -59,7 +59,7 @@ class ParquetOutput:
 
     def __init__(
         self,
-        sink: Sink,
+        sink: ParquetSink,
         schema: pa.Schema,
         *,
         compression: str,

@@ -28,9 +28,9 @@ from lockgate.framework.store.history.reachable_files import (
     metadata_files_of,
 )
 from lockgate.framework.store.history.tags import Released
-from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.generations import current_schema
+from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.paths import line_folder
 from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.schema_files import SchemaFiles

@@ -20,9 +20,9 @@ from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.pruning.split import by_bucket, key_order
 from lockgate.framework.store.scan.read import FileReader, no_columns
-from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
-from lockgate.framework.store.scan.selection import Between
-from lockgate.framework.store.scan.visible_files import may_wait, waits
+from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
+from lockgate.framework.store.scan.readable_files import may_wait, waits
+from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_one_line, check_readable
 from lockgate.framework.store.write.newest_rows import newest_rows

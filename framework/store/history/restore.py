@@ -25,7 +25,7 @@ from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEn
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.framework.store.scan.visible_files import stored_entries
+from lockgate.framework.store.scan.readable_files import stored_entries
 from lockgate.framework.store.write.abort import abort_messages
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, CorruptFileError, SnapshotNotFoundError
-from lockgate.framework.store.commit.streams import progress_after, with_progress
+from lockgate.framework.store.commit.stream_progress import progress_after, with_progress
 from lockgate.framework.store.history.reachable_files import (
     NeededFiles,
     data_files_of,

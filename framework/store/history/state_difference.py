@@ -17,7 +17,7 @@ from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes, group_codes
 from lockgate.framework.store.merge.merge_values import frozen
 from lockgate.framework.store.scan.read import read_table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression

@@ -22,7 +22,7 @@ from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
 from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Or, Predicate
-from lockgate.pushdown.values import Plain, plain
+from lockgate.pushdown.value_order import Plain, plain
 
 Mask = npt.NDArray[np.bool_]
 SchemaOf = Callable[[int], TableSchema]

@@ -16,8 +16,8 @@ import fastavro
 from lockgate.errors import CorruptFileError, UnsupportedFormatError
 from lockgate.framework.store.codec.avro import write_container
 from lockgate.framework.store.codec.binary_row import decode_row
+from lockgate.framework.store.manifests.manifest_records import checked
 from lockgate.framework.store.manifests.metadata_records import read_records
-from lockgate.framework.store.manifests.records import checked
 from lockgate.framework.store.metadata.trust import check_file_name, check_number
 
 if TYPE_CHECKING:

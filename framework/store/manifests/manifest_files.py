@@ -19,15 +19,15 @@ from lockgate.framework.store.manifests.manifest import (
     ManifestFileMeta,
     live_entries,
 )
-from lockgate.framework.store.manifests.metadata_records import read_records
-from lockgate.framework.store.manifests.parsed_cache import ParsedCache
-from lockgate.framework.store.manifests.records import (
+from lockgate.framework.store.manifests.manifest_records import (
     ENTRY_SCHEMA,
     MANIFEST_META_SCHEMA,
     EntryCodec,
     SchemaOf,
     checked,
 )
+from lockgate.framework.store.manifests.metadata_records import read_records
+from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.metadata.paths import TablePaths
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.trust import check_file_name

@@ -10,6 +10,7 @@ from lockgate.framework.options.table_options import (
     MANIFEST_TARGET_SIZE,
     TableOptions,
 )
+from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 from lockgate.framework.store.manifests.manifest import (
     FileKind,
     ManifestEntry,
@@ -17,7 +18,6 @@ from lockgate.framework.store.manifests.manifest import (
     merge_entries,
 )
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
-from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 
 # Small enough that a scan of one partition of many skips most of a large table's entries.
 _MOST_ENTRIES = 10_000

@@ -30,7 +30,7 @@ from lockgate.framework.store.merge.merge_plan import (
     MergePlan,
     RowKind,
 )
-from lockgate.framework.store.merge.row_order import by_sequence
+from lockgate.framework.store.merge.sequence_order import by_sequence
 
 __all__ = [
     "KEY_PREFIX",

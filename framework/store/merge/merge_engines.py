@@ -46,7 +46,7 @@ from lockgate.framework.store.merge.merge_values import (
     NestedUpdate,
     Value,
 )
-from lockgate.framework.store.merge.row_order import by_sequence
+from lockgate.framework.store.merge.sequence_order import by_sequence
 
 State: TypeAlias = Pick | Sum | Product | Value
 

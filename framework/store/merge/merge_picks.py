@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.framework.store.merge.group_codes import Codes
-from lockgate.framework.store.merge.row_order import total_order
+from lockgate.framework.store.merge.sequence_order import total_order
 
 NONE = -1
 """The row of a value that is null."""

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lockgate.errors import SnapshotNotFoundError
-from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.generations import current_schema
+from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.paths import line_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot

@@ -42,7 +42,7 @@ def candidate_of(
 
 
 @dataclass(frozen=True)
-class SnapshotFiles:
+class CandidateFiles:
     """The files of a snapshot as a `SetPruner` sees them."""
 
     files: FileTable

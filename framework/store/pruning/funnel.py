@@ -20,10 +20,10 @@ from lockgate.framework.store.manifests.column_bounds import (
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.pruning.candidates import SnapshotFiles, candidate_of
-from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
+from lockgate.framework.store.pruning.candidates import CandidateFiles, candidate_of
 from lockgate.framework.store.pruning.late_filters import with_newer_versions
 from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.pruning.scanned_files import KeptFiles, PruningQuestion
 from lockgate.framework.store.pruning.split import Section
 from lockgate.framework.store.pruning.topn import Buckets, extents_of, first_of_order, limited, positions_of
 from lockgate.framework.types import Kind
@@ -248,7 +248,7 @@ class ByPlugin(_OfRows):
         question = self._question
         if not kept.mask.any():
             return kept
-        files = SnapshotFiles(kept.files, question.index_manifest, question.schema.id)
+        files = CandidateFiles(kept.files, question.index_manifest, question.schema.id)
         left = self._asked(lambda: pruner.left(question.of_rows, files))
         if left is None:
             return kept

@@ -30,7 +30,7 @@ from lockgate.pushdown import (
     reads_only,
     residual,
 )
-from lockgate.pushdown.values import Rank, rank_of
+from lockgate.pushdown.value_order import Rank, rank_of
 
 SchemaOf = Callable[[int], TableSchema]
 
@@ -155,7 +155,7 @@ def _literal_values(literals: Sequence[pa.Scalar], data_type: pa.DataType) -> fr
     return frozenset(value.as_py() for value in exact if value is not None)
 
 
-class FileStatistics(Mapping[FieldPath, ColumnStatistics]):
+class EntryStatistics(Mapping[FieldPath, ColumnStatistics]):
     """Statistics of a file's value columns by current column name, made when asked for.
 
     A file of an older schema is looked up by field id; its statistics count only where the type is the same
@@ -261,5 +261,5 @@ class ValuePruner:
 
     def keeps_file(self, entry: ManifestEntry) -> bool:
         """Say whether a file, taken by itself, can have matching rows."""
-        statistics = FileStatistics(entry.file, self._schema, self._schema_of)
+        statistics = EntryStatistics(entry.file, self._schema, self._schema_of)
         return may_match(self._pruner.residual(entry.partition), statistics, entry.file.row_count)

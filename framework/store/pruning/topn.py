@@ -31,7 +31,7 @@ def limited(buckets: Buckets, limit: int) -> Buckets:
 
 
 @dataclass(frozen=True)
-class Extent:
+class FileExtent:
     """The extent of a column in one section.
 
     `low` and `high` bound its values, None if they are not known; `values` and `nulls` are rows it surely has
@@ -47,7 +47,7 @@ class Extent:
 
 
 def first_of_order(
-    buckets: Buckets, extents: dict[int, Extent], limit: int, *, descending: bool, nulls_first: bool
+    buckets: Buckets, extents: dict[int, FileExtent], limit: int, *, descending: bool, nulls_first: bool
 ) -> Buckets | None:
     """Keep the sections that may hold one of the first `limit` rows; None if all may.
 
@@ -68,7 +68,7 @@ def first_of_order(
     return _kept(buckets, chosen)
 
 
-def _threshold(extents: Iterable[Extent], limit: int, descending: bool) -> tuple[Any] | None:
+def _threshold(extents: Iterable[FileExtent], limit: int, descending: bool) -> tuple[Any] | None:
     """Return the value that `limit` rows surely do not lie behind, in a tuple; None if there is none."""
     ends = [
         (extent.low if descending else extent.high, extent.values)
@@ -83,7 +83,7 @@ def _threshold(extents: Iterable[Extent], limit: int, descending: bool) -> tuple
     return None
 
 
-def _reaches(extent: Extent, threshold: Any, descending: bool) -> bool:
+def _reaches(extent: FileExtent, threshold: Any, descending: bool) -> bool:
     if not extent.may_have_values:
         return False
     nearest = extent.high if descending else extent.low
@@ -97,12 +97,12 @@ def _kept(buckets: Buckets, chosen: set[int]) -> Buckets:
     return [bucket for bucket in kept if bucket]
 
 
-UNKNOWN = Extent(None, None, 0, 0, may_be_null=True, may_have_values=True)
+UNKNOWN = FileExtent(None, None, 0, 0, may_be_null=True, may_have_values=True)
 
 
 def extents_of(
     buckets: Buckets, bounds: ColumnBounds, numbers: dict[int, int], is_loose: Callable[[Section], bool]
-) -> dict[int, Extent]:
+) -> dict[int, FileExtent]:
     """Return the extents of a column by `id` of the section; `numbers` are the places of files in `bounds`,
     by `id` of the entry. The files of sections that are loose bound nothing."""
     return {
@@ -114,14 +114,14 @@ def extents_of(
     }
 
 
-def _extent(section: Section, bounds: ColumnBounds, places: Sequence[int]) -> Extent:
+def _extent(section: Section, bounds: ColumnBounds, places: Sequence[int]) -> FileExtent:
     valued = [index for index in places if not bounds.all_null[index]]
     sure = bool(valued) and all(bounds.valid[index] for index in valued)
     nulls = [int(bounds.nulls[index]) for index in places]
     counted = not section.merge and min(nulls) >= 0
     # Statistics count deleted rows too, which may have been any.
     deleted = sum(entry.file.row_count - entry.live_rows for entry in section.entries)
-    return Extent(
+    return FileExtent(
         low=min(bounds.low[index] for index in valued) if sure else None,
         high=max(bounds.high[index] for index in valued) if sure else None,
         values=max(0, section.row_count - sum(nulls)) if counted else 0,

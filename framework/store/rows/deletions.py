@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.rows import writes_value
+from lockgate.framework.store.rows.row_conversion import writes_value
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import MAX_LENGTH, DataType, Kind
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from lockgate.errors import SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.options.changelog_options import FULL_COMPACTION, LOOKUP, NO_CHANGELOG
+from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.scan.visible_files import stored_entries, top_level, visible_entries
-from lockgate.framework.store.vectors.snapshot_vectors import read_vector
+from lockgate.framework.store.scan.readable_files import stored_entries, top_level, visible_entries
 from lockgate.framework.types import DataType, Kind
 
 if TYPE_CHECKING:

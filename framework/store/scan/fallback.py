@@ -15,7 +15,7 @@ from lockgate.framework.store.grants import sees_alike
 from lockgate.framework.store.handle import SCHEMAS_OF_BRANCH, read_branch
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.metadata.references import line_of
-from lockgate.framework.store.scan.visible_files import visible_files
+from lockgate.framework.store.scan.readable_files import visible_files
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -18,14 +18,14 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError, LockgateError, PluginError
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.plugins import CandidateFile, RowPruner, plugins
+from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
 from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.scan.scan import ScanPlan
-from lockgate.framework.store.vectors.bitmap import DeletedRows
 from lockgate.pushdown import col, conjuncts, normalize
 
 if TYPE_CHECKING:

@@ -13,7 +13,11 @@ import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
-from lockgate.framework.orc.encryption.plaintext import with_mark
+from lockgate.framework.orc.encryption.plaintext_marks import with_mark
+from lockgate.framework.store.confidential.column_visibility import column_mark, encrypted_columns
+from lockgate.framework.store.confidential.decided_masks import DecidedMasks
+from lockgate.framework.store.confidential.integrity import IntegrityPolicy
+from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of
 from lockgate.framework.store.formats.plain_data_files import open_plain_file
 from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorLocation
@@ -25,15 +29,11 @@ from lockgate.framework.store.merge.merge import (
     merge_tables,
 )
 from lockgate.framework.store.pruning.split import Split
-from lockgate.framework.store.rows.integrity import IntegrityPolicy
-from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
 from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows, WantedKeys
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.vectors.snapshot_vectors import read_vector
-from lockgate.framework.store.visibility import column_mark, encrypted_columns
 from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expression
 

@@ -26,8 +26,8 @@ from lockgate.framework.store.merge.merge import MergePlan, merge_plan
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.funnel import ByLimit, ByOrder, pruners_of
-from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
-from lockgate.framework.store.pruning.opened_manifests import OpenedManifests, opened_manifests
+from lockgate.framework.store.pruning.open_manifests import OpenedManifests, opened_manifests
+from lockgate.framework.store.pruning.scanned_files import KeptFiles, PruningQuestion
 from lockgate.framework.store.pruning.selected_files import selected_files
 from lockgate.framework.store.pruning.split import (
     Section,
@@ -37,9 +37,9 @@ from lockgate.framework.store.pruning.split import (
 )
 from lockgate.framework.store.scan.fallback import with_partitions_of_branch
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
-from lockgate.framework.store.scan.request import ReadRequest, ResolvedRead
-from lockgate.framework.store.scan.selection import Between, files_between
-from lockgate.framework.store.scan.visible_files import merged_files, visible_files
+from lockgate.framework.store.scan.read_request import ReadRequest, ResolvedRead
+from lockgate.framework.store.scan.readable_files import merged_files, visible_files
+from lockgate.framework.store.scan.snapshot_selection import Between, files_between
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_one_line
 from lockgate.pushdown import (

@@ -8,9 +8,9 @@ from dataclasses import replace
 from lockgate.errors import InputError
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.manifests.file_table import FileTable
-from lockgate.framework.store.scan.aggregates import AggregateAnswer, answer_aggregates
 from lockgate.framework.store.scan.file_layout import selective_columns
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer, answer_aggregates
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, apply_filters, files_of, plan_scan
 from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.pushdown import (

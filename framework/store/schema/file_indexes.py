@@ -13,10 +13,10 @@ from typing import Any
 
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.options.option import parse_names, parse_some_size, parse_whole
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.types import DataField, DataType, Kind
-from lockgate.pushdown.index.kinds import INDEX_KINDS
+from lockgate.pushdown.index.index_kinds import INDEX_KINDS
 from lockgate.pushdown.index.value_kinds import ValueKind
 
 _PREFIX = "file-index."

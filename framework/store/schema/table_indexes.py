@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.options.option import parse_names
 from lockgate.framework.plugins import IndexKind, plugins
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.types import DataField, DataType, Kind
 
 AUTO = "auto"

@@ -14,7 +14,7 @@ from lockgate.framework.store.merge.merge import RowKind
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.scan.change_files import Teller, change_files, teller_of
-from lockgate.framework.store.streams.history import oldest_change, passed_snapshot
+from lockgate.framework.store.streams.passed_snapshots import oldest_change, passed_snapshot
 from lockgate.framework.store.streams.stream import check_followed, check_written_alike
 from lockgate.framework.store.streams.units import Unit, units_of_changes, units_of_states
 

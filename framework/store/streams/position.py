@@ -13,7 +13,7 @@ from lockgate.errors import InputError
 
 
 @dataclass(frozen=True)
-class Position:
+class StreamPlace:
     """A place in the history of a table: everything before unit `index` of a snapshot has been read.
 
     If the stream `scans_state`, units are those of the snapshot's whole state, else those of its changes.
@@ -42,7 +42,7 @@ class Position:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Position:
+    def from_json(cls, text: str) -> StreamPlace:
         """Read what a checkpoint holds; InputError for a text that is no position."""
         try:
             found: Any = json.loads(text)

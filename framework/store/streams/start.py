@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.scan.selection import text_millis
-from lockgate.framework.store.streams.history import oldest_change
-from lockgate.framework.store.streams.position import Position
+from lockgate.framework.store.scan.snapshot_selection import text_millis
+from lockgate.framework.store.streams.passed_snapshots import oldest_change
+from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.stream_options import (
     SCAN_MODE,
     SNAPSHOT_ID,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TIMES = (TIMESTAMP, TIMESTAMP_MILLIS)
 
 
-def start_of(table: TableHandle, options: StreamOptions, zone: str = "UTC") -> Position:
+def start_of(table: TableHandle, options: StreamOptions, zone: str = "UTC") -> StreamPlace:
     """Return where a new query starts; `zone` is that of times written as text.
 
     Raises OptionError for options that contradict each other, InputError for a snapshot that is yet to come,
@@ -46,7 +46,7 @@ def start_of(table: TableHandle, options: StreamOptions, zone: str = "UTC") -> P
     return _state_of(table, _compacted(table, latest) if mode == "compacted-full" else latest)
 
 
-def resumed(table: TableHandle, next_snapshot: int) -> Position:
+def resumed(table: TableHandle, next_snapshot: int) -> StreamPlace:
     """Return where a consumer goes on that needs `next_snapshot`; SnapshotNotFoundError if that has
     expired.
     """
@@ -75,15 +75,15 @@ def _mode(options: StreamOptions) -> str:
     return mode
 
 
-def _changes_from(table: TableHandle, number: int, before: Snapshot | None = None) -> Position:
-    return Position(number, 0, False, table.table_id, "" if before is None else before.commit_id)
+def _changes_from(table: TableHandle, number: int, before: Snapshot | None = None) -> StreamPlace:
+    return StreamPlace(number, 0, False, table.table_id, "" if before is None else before.commit_id)
 
 
-def _state_of(table: TableHandle, snapshot: Snapshot) -> Position:
-    return Position(snapshot.id, 0, True, table.table_id, snapshot.commit_id)
+def _state_of(table: TableHandle, snapshot: Snapshot) -> StreamPlace:
+    return StreamPlace(snapshot.id, 0, True, table.table_id, snapshot.commit_id)
 
 
-def _from_snapshot(table: TableHandle, number: int, latest: Snapshot | None, *, full: bool) -> Position:
+def _from_snapshot(table: TableHandle, number: int, latest: Snapshot | None, *, full: bool) -> StreamPlace:
     number = max(number, 1)
     newest = 0 if latest is None else latest.id
     if number > newest + 1 or (full and number > newest):
@@ -103,7 +103,7 @@ def _from_snapshot(table: TableHandle, number: int, latest: Snapshot | None, *, 
     return _changes_from(table, number)
 
 
-def _from_time(table: TableHandle, options: StreamOptions, zone: str) -> Position:
+def _from_time(table: TableHandle, options: StreamOptions, zone: str) -> StreamPlace:
     if TIMESTAMP in options:
         millis = text_millis(TIMESTAMP.key, options.get(TIMESTAMP), zone)
     else:

@@ -18,14 +18,14 @@ from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.split import Split
-from lockgate.framework.store.scan.visible_files import POSTPONED
+from lockgate.framework.store.scan.readable_files import POSTPONED
 from lockgate.framework.store.schema.unsupported_features import (
     check_one_line,
     check_readable,
     check_unselected,
 )
-from lockgate.framework.store.streams.history import passed_snapshot
-from lockgate.framework.store.streams.position import Position
+from lockgate.framework.store.streams.passed_snapshots import passed_snapshot
+from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.start import resumed, start_of
 from lockgate.framework.store.streams.stream_options import (
     IGNORE_PROGRESS,
@@ -88,7 +88,7 @@ class TableStream:
 
     # --- where it starts and ends ---
 
-    def start(self, zone: str = "UTC", next_snapshot: int | None = None) -> Position:
+    def start(self, zone: str = "UTC", next_snapshot: int | None = None) -> StreamPlace:
         """Return where a new query starts: as its options say, or where its consumer goes on."""
         if next_snapshot is not None and not self.options.get(IGNORE_PROGRESS):
             return resumed(self._table, next_snapshot)
@@ -100,12 +100,12 @@ class TableStream:
 
     def end_of_batch(
         self,
-        start: Position,
+        start: StreamPlace,
         *,
         upto: int | None = None,
         limited: bool = True,
         waited_millis: int | None = None,
-    ) -> Position:
+    ) -> StreamPlace:
         """Return where a batch from `start` ends; `start` itself if there is nothing to read yet.
 
         It reads no snapshot beyond `upto`, by default the newest, and no more than the options' limits if
@@ -124,7 +124,7 @@ class TableStream:
             return start
         return end.position
 
-    def batch(self, start: Position, end: Position) -> Batch:
+    def batch(self, start: StreamPlace, end: StreamPlace) -> Batch:
         """Return what lies between two positions; raises as `end_of_batch`."""
         self._check_identity(start, self.newest())
         if end.sort_key < start.sort_key or end.table_id != start.table_id:
@@ -141,7 +141,7 @@ class TableStream:
         splits = tuple(unit.split(self._table, self._schema) for unit in units)
         return Batch(end.snapshot_id, tuple(units), splits, of_states, left_out, overwrites)
 
-    def _between(self, start: Position, end: Position) -> Iterator[Units]:
+    def _between(self, start: StreamPlace, end: StreamPlace) -> Iterator[Units]:
         number, index, scans_state = start.snapshot_id, start.index, start.scans_state
         while (number, not scans_state, index) < end.sort_key:
             units = self._units(number, scans_state=scans_state)
@@ -184,7 +184,7 @@ class TableStream:
         # A state needs its data files, which a changelog that outlives its snapshot does not keep.
         return self._table.snapshot(number) if scans_state else passed_snapshot(self._table, number)
 
-    def _check_identity(self, start: Position, newest: int) -> None:
+    def _check_identity(self, start: StreamPlace, newest: int) -> None:
         """Raise InputError if the table is no longer the one that was read up to `start`."""
         if start.table_id != self._table.table_id:
             raise InputError(
@@ -208,7 +208,7 @@ class TableStream:
 class _End:
     """The end of a batch that grows unit by unit."""
 
-    def __init__(self, limits: Limits, start: Position) -> None:
+    def __init__(self, limits: Limits, start: StreamPlace) -> None:
         self.limits = limits
         self.position = start
         self.rows = 0
@@ -256,13 +256,13 @@ class _End:
             index = start.index + taken
             # Nothing of it was read: what was read last stays what it was.
             if index:
-                self.position = Position(start.snapshot_id, index, start.scans_state, *identity)
+                self.position = StreamPlace(start.snapshot_id, index, start.scans_state, *identity)
             return False
         if found.removed or found.overwrites:
             self._counted = True
         if not found.units:
             self._quiet += 1
-        self.position = Position(found.snapshot.id + 1, 0, False, *identity)
+        self.position = StreamPlace(found.snapshot.id + 1, 0, False, *identity)
         return True
 
     def _is_full(self, unit: Unit) -> bool:

@@ -17,7 +17,7 @@ from lockgate.framework.options.option import (
     parse_bool,
     parse_some_size,
 )
-from lockgate.framework.store.scan.selection import SPLIT_OPTIONS
+from lockgate.framework.store.scan.snapshot_selection import SPLIT_OPTIONS
 from lockgate.framework.store.schema.schema import TableSchema
 
 _NO_NUMBER: int | None = None

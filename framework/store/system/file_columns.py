@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from lockgate.framework.store.manifests.file_table import FileTable, Numbers
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
-from lockgate.framework.store.system import batches
-from lockgate.framework.store.system.file_statistics import StatisticsTexts
+from lockgate.framework.store.system import row_batches
 from lockgate.framework.store.system.file_sums import shown_files
+from lockgate.framework.store.system.statistics_text import StatisticsTexts
 from lockgate.framework.store.system.texts import internal_spelling, partition_row
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def file_batches(
     files, mask = shown_files(table, snapshot)
     described = _Described(table, files)
     shown = np.flatnonzero(mask)
-    for first in range(0, len(shown), batches.BATCH_ROWS):
-        numbers = shown[first : first + batches.BATCH_ROWS]
+    for first in range(0, len(shown), row_batches.BATCH_ROWS):
+        numbers = shown[first : first + row_batches.BATCH_ROWS]
         some = _Files(described, numbers, [files.entries[number].file for number in numbers.tolist()])
         arrays = [_array(_COLUMNS[field.name](some), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

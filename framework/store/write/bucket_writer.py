@@ -13,13 +13,13 @@ from lockgate.framework.options import table_options
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.commit.file_collectors import collections_of
-from lockgate.framework.store.commit.file_index import with_index
+from lockgate.framework.store.commit.file_index_placement import with_index
 from lockgate.framework.store.formats.parquet_output import ParquetOutput
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import FileStatistics, StatsMode, stats_modes
-from lockgate.framework.store.rows.rows import (
+from lockgate.framework.store.rows.row_conversion import (
     check_key_types,
     file_field_ids,
     file_schema,

@@ -24,7 +24,7 @@ from lockgate.framework.store.merge.group_codes import group_codes, groups, last
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE, FIRST_ROW, RowKind
 from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.framework.store.scan.read import FileReader, SplitReader
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.write.bucket_assigner import BucketChoice, limits_of
 from lockgate.framework.store.write.key_index import KeyIndex

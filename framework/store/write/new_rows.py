@@ -28,18 +28,18 @@ from lockgate.framework.options.changelog_options import LOOKUP
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.vector_changes import MarkedRows
+from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
+from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.manifests.manifest import FileSource, ManifestEntry
 from lockgate.framework.store.merge.group_codes import group_codes
 from lockgate.framework.store.merge.merge import MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE, SEQUENCE_NUMBER
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.pruning.split import Section, by_bucket, key_order, key_sections
-from lockgate.framework.store.rows.rows import file_schema
+from lockgate.framework.store.rows.row_conversion import file_schema
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.visible_files import stored_entries, top_level
+from lockgate.framework.store.scan.readable_files import stored_entries, top_level
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.vectors.bitmap import DeletedRows
-from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.write.abort import abort_messages
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.changelog import changed_rows

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.merge.group_codes import group_codes
-from lockgate.framework.store.rows.rows import conform_rows
+from lockgate.framework.store.rows.row_conversion import conform_rows
 from lockgate.framework.store.scan.read import read_table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_unselected

@@ -17,12 +17,12 @@ from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.merge.group_codes import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.merge.merge import KEY_PREFIX, RowKind, merge_plan, merge_tables, sort_by_key
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE
-from lockgate.framework.store.merge.row_order import by_sequence
+from lockgate.framework.store.merge.sequence_order import by_sequence
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.rows.deletions import fill_deletions
+from lockgate.framework.store.rows.row_conversion import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.rows.row_kinds import KindPolicy, check_deletable, kind_policy
-from lockgate.framework.store.rows.rows import check_not_null, conform_rows, with_system_columns
-from lockgate.framework.store.schema.row_order import clustering_columns, in_order
+from lockgate.framework.store.schema.clustering import clustering_columns, in_order
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_writable
 from lockgate.framework.store.write.abort import abort_messages

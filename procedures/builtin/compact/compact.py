@@ -19,13 +19,22 @@ from lockgate.framework.options.table_options import (
 from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
 from lockgate.framework.store import CommitKind, CommitMessage, FileSource, ManifestEntry, Table
+from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
+from lockgate.framework.store.confidential.plain_files import audit_entry, indexed_columns_of, snapshot_shows
+from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+from lockgate.framework.store.maintenance.compaction import BucketJob, rewrite
+from lockgate.framework.store.maintenance.file_choice import pick_append, pick_keyed, pick_ordered
+from lockgate.framework.store.maintenance.idle_partitions import idle_partitions
+from lockgate.framework.store.maintenance.ordered_compaction import (
+    RowOrder,
+    best_share,
+    ordered_rows,
+    pruned_share,
+)
 from lockgate.framework.store.manifests.manifest import FileKind
-from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
-from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.visible_files import stored_entries
-from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
+from lockgate.framework.store.scan.readable_files import stored_entries
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import (
     OPTIONS,
@@ -36,12 +45,8 @@ from lockgate.procedures.arguments import (
     parse_where,
     with_options,
 )
-from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
-from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed, pick_ordered
-from lockgate.procedures.builtin.compact.idle import idle_partitions
-from lockgate.procedures.builtin.compact.order import RowOrder, best_share, ordered_rows, pruned_share
 from lockgate.procedures.builtin.compact.order_engine import spark_orders
-from lockgate.procedures.builtin.compact.through_spark import rewrite_by_spark
+from lockgate.procedures.builtin.compact.ordered_by_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Table
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.handle import read_branch
+from lockgate.framework.store.maintenance.compaction import BucketJob
+from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
 from lockgate.framework.store.pruning.selected_files import selects_files
-from lockgate.framework.store.schema.secret_columns import secrets_of
-from lockgate.procedures.builtin.compact.compaction import BucketJob
-from lockgate.procedures.builtin.compact.order import RowOrder, fits_in_memory
 from lockgate.procedures.procedure import ProcedureContext
 
 AUTO, PYTHON, SPARK = "auto", "python", "spark"

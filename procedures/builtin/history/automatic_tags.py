@@ -19,7 +19,7 @@ from lockgate.framework.store.history.tags import create_tag, delete_tags, new_t
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.system.texts import wall_clock
-from lockgate.procedures.builtin.history.tags import CreateTag
+from lockgate.procedures.builtin.history.tag_procedures import CreateTag
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = CreateTag.parameters[0]

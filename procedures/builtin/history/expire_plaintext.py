@@ -8,11 +8,11 @@ from typing import Any
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Table
-from lockgate.framework.store.exposure_text import reasons
-from lockgate.framework.store.exposures import Exposure, exposures
-from lockgate.framework.store.history.expire import ExpireResult, expire_snapshots
-from lockgate.framework.store.history.expire_changelogs import expire_changelogs
-from lockgate.framework.store.history.orphans import OrphanResult, remove_orphan_files
+from lockgate.framework.store.confidential.exposure_text import reasons
+from lockgate.framework.store.confidential.exposures import Exposure, exposures
+from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
+from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult, expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of

@@ -12,7 +12,7 @@ from lockgate.framework.store.history.tags import delete_tags
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.framework.types import micros_of
-from lockgate.procedures.builtin.history.tags import CreateTag
+from lockgate.procedures.builtin.history.tag_procedures import CreateTag
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE, _TAG, _, _RETAINED, _DRY_RUN = CreateTag.parameters

@@ -7,11 +7,11 @@ from dataclasses import replace
 from lockgate.errors import InputError, nearest
 from lockgate.framework.store import TableSchema
 from lockgate.framework.types import DataField, DataType, to_arrow
-from lockgate.procedures.builtin.migrate.files import Inspected, is_same_type
-from lockgate.procedures.builtin.migrate.source import Source
+from lockgate.procedures.builtin.migrate.file_adoption import Inspected, is_same_type
+from lockgate.procedures.builtin.migrate.migration_source import MigrationSource
 
 
-def fitted(source: Source, schema: TableSchema) -> Source:
+def fitted(source: MigrationSource, schema: TableSchema) -> MigrationSource:
     """Return the source with the columns of a table, to which its own must belong.
 
     Raises InputError for a column that the table does not have or has with another type, a column that the

@@ -10,8 +10,9 @@ from lockgate.framework.io import FileSystem, resolve
 from lockgate.framework.store import Table
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.schema.unsupported_features import check_writable
-from lockgate.procedures.builtin.migrate.encryption import check_nothing_is_revealed
 from lockgate.procedures.builtin.migrate.fit import why_nulls
+from lockgate.procedures.builtin.migrate.migrated_by_spark import rewrite_into
+from lockgate.procedures.builtin.migrate.migrated_encryption import check_nothing_is_revealed
 from lockgate.procedures.builtin.migrate.migration import (
     COUNTS,
     adopt_all,
@@ -20,8 +21,7 @@ from lockgate.procedures.builtin.migrate.migration import (
     open_origin,
     table_keys,
 )
-from lockgate.procedures.builtin.migrate.source import is_folder
-from lockgate.procedures.builtin.migrate.through_spark import rewrite_into
+from lockgate.procedures.builtin.migrate.migration_source import is_folder
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 

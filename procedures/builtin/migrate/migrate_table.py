@@ -11,8 +11,9 @@ from lockgate.framework.options.table_options import ORC_INTEGRITY
 from lockgate.framework.store import Schema
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.procedures.arguments import OPTIONS_MAP, parse_options
-from lockgate.procedures.builtin.migrate.encryption import encryption_options
-from lockgate.procedures.builtin.migrate.files import Inspected
+from lockgate.procedures.builtin.migrate.file_adoption import Inspected
+from lockgate.procedures.builtin.migrate.migrated_by_spark import rewrite
+from lockgate.procedures.builtin.migrate.migrated_encryption import encryption_options
 from lockgate.procedures.builtin.migrate.migration import (
     COUNTS,
     Origin,
@@ -22,8 +23,7 @@ from lockgate.procedures.builtin.migrate.migration import (
     open_origin,
     table_keys,
 )
-from lockgate.procedures.builtin.migrate.source import target_name
-from lockgate.procedures.builtin.migrate.through_spark import rewrite
+from lockgate.procedures.builtin.migrate.migration_source import target_name
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 

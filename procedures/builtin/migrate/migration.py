@@ -13,10 +13,16 @@ from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Table, TableSchema
-from lockgate.procedures.builtin.migrate.files import Inspected, adopt, inspect, is_held, why_rewritten
+from lockgate.procedures.builtin.migrate.file_adoption import (
+    Inspected,
+    adopt,
+    inspect,
+    is_held,
+    why_rewritten,
+)
 from lockgate.procedures.builtin.migrate.fit import fitted
-from lockgate.procedures.builtin.migrate.rights import check_folder, check_keys, check_table
-from lockgate.procedures.builtin.migrate.source import Source, find_source, is_folder
+from lockgate.procedures.builtin.migrate.migration_source import MigrationSource, find_source, is_folder
+from lockgate.procedures.builtin.migrate.source_rights import check_folder, check_keys, check_table
 from lockgate.procedures.procedure import ProcedureContext
 
 S = TypeVar("S")
@@ -38,7 +44,7 @@ COUNTS = (
 class Origin:
     """A source whose footers were read with `keys`; `inspected` has its files."""
 
-    source: Source
+    source: MigrationSource
     keys: KeyProvider | None
     inspected: Sequence[Inspected]
     threads: int
@@ -155,7 +161,7 @@ def adopt_all(origin: Origin, table: Table, files: Sequence[Inspected]) -> list[
     return made
 
 
-def delete_origin(context: ProcedureContext, source: Source, source_type: str, name: str) -> None:
+def delete_origin(context: ProcedureContext, source: MigrationSource, source_type: str, name: str) -> None:
     """Drop the origin, unless rows were added after its files were listed: those are not in the table.
 
     Raises ProcedureError, and leaves the origin, if there are such rows.

@@ -15,10 +15,10 @@ from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.options.option import parse_duration
 from lockgate.framework.store import Table
+from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
 from lockgate.framework.types import timestamp_of
 from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
-from lockgate.procedures.builtin.partitions.partition_files import DROPPED, Partition, PartitionFiles
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("values-time", "update-time")

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli.common import KEYS_HELP, WholeNames
-from lockgate.cli.keys import add_keys
-from lockgate.cli.lookup import add_lookup
-from lockgate.cli.orc import add_orc
+from lockgate.cli.command_parts import KEYS_HELP, WholeNames
+from lockgate.cli.key_commands import add_keys
+from lockgate.cli.lookup_commands import add_lookup
+from lockgate.cli.orc_commands import add_orc
 from lockgate.cli.plugin_commands import add_commands_of_plugins
 from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION

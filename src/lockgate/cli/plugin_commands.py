@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lockgate.cli.common import WholeNames
+from lockgate.cli.command_parts import WholeNames
 from lockgate.errors import PluginError
 from lockgate.framework.plugins.contracts import CommandMaker
 

@@ -20,8 +20,8 @@ from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
 from lockgate.framework.governance.row_filters import parsed
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.rename import staged_identifier
+from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store.metadata.rename import staged_identifier
 from lockgate.pushdown import filter_table
 
 ANN, BOB = Principal("ann", frozenset({"staff"})), Principal("bob")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from lockgate.framework.access import Mask, SqlDecision
 from lockgate.framework.access.mask_sql import NULL, mask_sql
-from lockgate.framework.governance.holders import Holder, Rights
 from lockgate.framework.governance.key_limits import Limit, column_keys, limits, order_of
+from lockgate.framework.governance.policy_principals import PolicyPrincipal, Rights
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.store import Schema
+from lockgate.framework.store.confidential.withheld_keys import key_uses, needed_columns, withheld_keys
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.withheld_keys import key_uses, needed_columns, withheld_keys
 
 TYPES = {"id": "BIGINT", "a": "STRING", "b": "STRING", "n": "BIGINT", "v": "BIGINT", "d": "DOUBLE"}
 ARROW = {"BIGINT": pa.int64(), "STRING": pa.string(), "DOUBLE": pa.float64()}
@@ -44,7 +44,7 @@ def rights(denied: frozenset[str], masks: Mapping[str, str], row_filter: str | N
     readable = frozenset(TYPES) - denied
     shown = {column: mask for column, mask in masks.items() if column in readable}
     return Rights(
-        Holder("user", "ann"),
+        PolicyPrincipal("user", "ann"),
         readable,
         frozenset(shown),
         row_filter,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import ColumnNotFoundError, CorruptFileError, OptionError
-from lockgate.framework.index.rewrite import RewriteFileIndex
+from lockgate.framework.index.rewrite_file_index import RewriteFileIndex
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import (
@@ -25,7 +25,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     SetOption,
 )
 from lockgate.framework.store.manifests.manifest import DataFileMeta
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
@@ -243,7 +243,7 @@ def test_a_rewrite_gives_old_files_their_indexes(catalog: Catalog) -> None:
 
 
 def test_system_table(catalog: Catalog) -> None:
-    from lockgate.framework.index.system_table import FileIndexTable
+    from lockgate.framework.index.file_indexes_table import FileIndexTable
 
     table = make(catalog, ALL | BESIDE)
     fill(table, 2)

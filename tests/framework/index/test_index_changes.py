@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexed_table import HOSTS, OPTIONS, call, check, fill, kept, make, rows, segments
 
+from lockgate.framework.index.database.index_segments import opened
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-from lockgate.framework.index.database.segments import opened
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn, RemoveOption, SetOption
 from lockgate.framework.types import parse_type

@@ -15,8 +15,8 @@ from indexed_table import OPTIONS, call, check, fill, found, kept, make, plan, r
 from lockgate.errors import ColumnNotFoundError, InputError, OptionError
 from lockgate.framework.index.database import maintenance
 from lockgate.framework.index.database.advice import IndexAdvice
+from lockgate.framework.index.database.index_segments import opened
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-from lockgate.framework.index.database.segments import opened
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.options.index_options import AUTO_SHARE
 from lockgate.framework.store import Catalog, Schema
@@ -27,7 +27,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     RenameColumn,
     SetOption,
 )
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.scan.matching_rows import MatchingRows
 from lockgate.framework.types import STRING

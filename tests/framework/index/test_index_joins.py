@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.framework.index.database import joins
-from lockgate.framework.index.database.pruner import ByIndex
-from lockgate.framework.index.database.segments import entries_of
+from lockgate.framework.index.database.index_segments import entries_of
+from lockgate.framework.index.database.segment_pruner import ByIndex
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import ChangeType

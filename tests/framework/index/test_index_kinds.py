@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lockgate.framework.index.database.blooms import BITS, Blooms
-from lockgate.framework.index.database.kinds import Ngrams, Values
-from lockgate.framework.index.database.segments import entries_of, opened
+from lockgate.framework.index.database.index_segments import entries_of, opened
+from lockgate.framework.index.database.segment_kinds import Ngrams, Values
 from lockgate.framework.index.database.words import Words
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.types import STRING, DataType

@@ -14,8 +14,8 @@ from indexed_table import OPTIONS, call, check, kept, make, rows, segments
 from table_work import check_no_orphans
 
 from lockgate.errors import CommitConflictError, LockgateError
+from lockgate.framework.index.database.index_segments import opened
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-from lockgate.framework.index.database.segments import opened
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption
 from lockgate.framework.store.history.reachable_files import NeededFiles

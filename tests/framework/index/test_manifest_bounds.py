@@ -14,8 +14,8 @@ from indexed_table import call
 
 from lockgate.errors import OptionError
 from lockgate.framework.index.database.bounds import FILE_KIND, bounds_in
+from lockgate.framework.index.database.index_segments import segment_entries
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex
-from lockgate.framework.index.database.segments import segment_entries
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import (

@@ -15,7 +15,7 @@ from bounded_table import START, check, fill, make, opened, rows
 from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database import manifest_bounds
 from lockgate.framework.index.database.bounds import FILE_KIND
-from lockgate.framework.index.database.segments import segment_entries
+from lockgate.framework.index.database.index_segments import segment_entries
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.pushdown import col
@@ -31,9 +31,9 @@ def bounds_file(table: Table) -> Path:
 
 def reloaded(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Table:
     """The table without what this process has kept of its index."""
-    from lockgate.framework.index.database import bounds, segments
+    from lockgate.framework.index.database import bounds, index_segments
 
-    monkeypatch.setattr(bounds, "_parsed", segments.ImmutableCache(100_000))
+    monkeypatch.setattr(bounds, "_parsed", index_segments.ImmutableCache(100_000))
     return catalog.load_table("db.t")
 
 

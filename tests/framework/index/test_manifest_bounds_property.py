@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from indexed_table import call
 
 from lockgate.framework.index.database.bounds import FILE_KIND
+from lockgate.framework.index.database.index_segments import KIND, segment_entries
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-from lockgate.framework.index.database.segments import KIND, segment_entries
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
@@ -26,7 +26,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     SetOption,
 )
 from lockgate.framework.store.manifests.index_manifest import index_path
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.types import parse_type
 from lockgate.procedures import ProcedureContext

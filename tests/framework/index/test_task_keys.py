@@ -19,11 +19,11 @@ import pytest
 from pyroaring import BitMap
 
 from lockgate.errors import InputError
-from lockgate.framework.index.database.collector import SegmentCollector, part_name
-from lockgate.framework.index.database.task_keys import MAGIC, blocks_of, read_keys
+from lockgate.framework.index.database.collected_keys import MAGIC, blocks_of, read_keys
+from lockgate.framework.index.database.segment_collector import SegmentCollector, part_name
 from lockgate.framework.plugins import TaskCollector, plugins
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import parse_type, to_arrow, value_from_json
 from lockgate.pushdown.index.ordered import distinct

@@ -25,13 +25,13 @@ import pyarrow as pa
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.io import resolve
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.store.compaction import compact
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
+from lockgate.framework.lineage.store.segment_compaction import compact
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 

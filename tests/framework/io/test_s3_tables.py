@@ -15,11 +15,11 @@ from s3_server import CREDENTIALS, S3Server
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec, open_lookup
 from lockgate.pushdown import Comparison, Op
 
 WORKER = Path(__file__).with_name("s3_commit_worker.py")

@@ -17,10 +17,10 @@ from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provider_from
 from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
-from lockgate.framework.spark.catalogs import strict
+from lockgate.framework.spark.context.open_catalogs import strict
 from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.store.confidential.column_visibility import visibility
 from lockgate.framework.store.ddl.alter import RemoveOption, SetOption
-from lockgate.framework.store.visibility import visibility
 
 STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
 SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "envelope-aws"]
@@ -86,7 +86,7 @@ def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", SCHEMES, indirect=True)
 def test_one_text_is_one_handle(spec: str) -> None:
     """A session that is asked for twice is the same one, with the same confs."""
-    from lockgate.framework.spark.session import catalog_confs
+    from lockgate.framework.spark.session.session import catalog_confs
 
     confs = catalog_confs("/lake", "lake", spec)
     assert catalog_confs("/lake", "lake", spec) == confs

@@ -15,7 +15,7 @@ from lockgate.framework.access import AccessRequest, Decision
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.answer import answer
 from lockgate.framework.lineage.readable import Readable
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.types import DataField, parse_type

@@ -11,7 +11,7 @@ import pytest
 
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.sinks import Sinks, process_sinks
-from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 

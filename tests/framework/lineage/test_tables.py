@@ -11,7 +11,7 @@ import pytest
 from lockgate.errors import NotFoundError, PluginError
 from lockgate.framework.access import AccessRequest, Decision
 from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.plugins import PluginManager, hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.types import DataField, parse_type

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame, unframe
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, PLACEHOLDERS, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 
 KINDS = (
     "bytes",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lockgate.errors import ColumnNotFoundError, OptionError, UnsupportedFormatError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.keys.cipher import unwrap
+from lockgate.framework.keys.local_key_cipher import unwrap
 from lockgate.framework.orc import (
     EncryptedOrcFile,
     Mask,
@@ -25,12 +25,12 @@ from lockgate.framework.orc import (
     parse_mask,
     write_batches,
 )
-from lockgate.framework.orc.encryption.cipher import crypt, initial_counter
+from lockgate.framework.orc.encryption.stream_cipher import crypt, initial_counter
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame, unframe
 from lockgate.framework.orc.format.layout import Compression, TypeKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
-from lockgate.framework.orc.format.statistics import column_statistics
+from lockgate.framework.orc.format.orc_statistics import column_statistics
 
 SCHEMA = pa.schema(
     [

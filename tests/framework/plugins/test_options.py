@@ -21,9 +21,9 @@ from lockgate.framework.plugins import (
     plugins,
     session_option,
 )
-from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
+from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.scan.selection import Selection, selection_of
+from lockgate.framework.store.scan.snapshot_selection import Selection, selection_of
 from lockgate.framework.store.schema.schema import Schema
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "plugins.md"

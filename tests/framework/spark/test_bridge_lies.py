@@ -11,10 +11,10 @@ from messages import Lie, lies, question, sample
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
 from lockgate.framework.spark.bridge.protocol import encode_answer, encode_error
-from lockgate.framework.spark.bridge.shapes import fault_in, messages_of, shape_of
-from lockgate.framework.spark.operations.messages.envelope import QuestionJson, ReplyJson
+from lockgate.framework.spark.messages.message_envelope import QuestionJson, ReplyJson
+from lockgate.framework.spark.messages.shapes import fault_in, messages_of, shape_of
 from lockgate.lookup.join.pin_table import SPEC_OPTION, _written
-from lockgate.lookup.spec.spec import SpecJson
+from lockgate.lookup.spec.lookup_spec import SpecJson
 
 OPERATIONS = sorted(declared_operations())
 

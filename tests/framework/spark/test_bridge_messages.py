@@ -14,11 +14,11 @@ from messages import empty, request
 from lockgate.errors import BridgeError
 from lockgate.framework.plugins import BridgeContext, plugins
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
-from lockgate.framework.spark.bridge import shapes
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
-from lockgate.framework.spark.operations.messages.envelope import QuestionJson, ReplyJson
-from lockgate.framework.spark.operations.messages.writes import MarkedColumn
-from lockgate.lookup.owner.messages import Event, KeyReply, Opening, Order
+from lockgate.framework.spark.messages import shapes
+from lockgate.framework.spark.messages.message_envelope import QuestionJson, ReplyJson
+from lockgate.framework.spark.messages.write_messages import MarkedColumn
+from lockgate.lookup.server.server_messages import Event, KeyReply, Opening, Order
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]

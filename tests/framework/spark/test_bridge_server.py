@@ -20,10 +20,10 @@ from bridge_client import Client
 from messages import question
 
 from lockgate.errors import BridgeError, LockgateError
-from lockgate.framework.spark.bridge import server as server_module
+from lockgate.framework.spark.bridge import bridge_server as server_module
 from lockgate.framework.spark.bridge import transport
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
-from lockgate.framework.spark.bridge.server import BridgeServer
 
 NOBODY = 65534
 
@@ -295,7 +295,7 @@ def test_what_killed_processes_left_is_removed(
         temporary(Path(folder))
         killed = """
             import os, sys, tempfile
-            from lockgate.framework.spark.bridge.server import BridgeServer
+            from lockgate.framework.spark.bridge.bridge_server import BridgeServer
             tempfile.tempdir = sys.argv[1]
             BridgeServer(bytes, print)
             os._exit(9)

@@ -14,10 +14,10 @@ from lockgate.errors import AccessDeniedError, NotFoundError
 from lockgate.framework.access import AccessRequest, Principal, SqlDecision, Target
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.plugins import Event, KeyUnwrapped, hookimpl, plugins
-from lockgate.framework.spark import catalogs
-from lockgate.framework.spark.catalogs import KeyScopes
-from lockgate.framework.spark.grants import ScanRights
-from lockgate.framework.spark.operations import keys as key_operations
+from lockgate.framework.spark.context import open_catalogs
+from lockgate.framework.spark.context.open_catalogs import KeyScopes
+from lockgate.framework.spark.enforcement.scan_grants import ScanRights
+from lockgate.framework.spark.operations import key_operations
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_key_is_asked_about_again_and_not_given_once_policies_hide_more(events
 
 
 def test_the_oldest_plans_get_no_more_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogs, "_MOST_PLANS", 2)
+    monkeypatch.setattr(open_catalogs, "_MOST_PLANS", 2)
     scopes, keys = KeyScopes(), MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
     handles = [scopes.register(keys, Principal(name)) for name in ("ada", "bob")]
     scopes.register(keys, Principal("ada"))  # used again, so not the oldest

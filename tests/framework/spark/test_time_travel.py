@@ -12,7 +12,7 @@ from messages import request
 from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -20,7 +20,7 @@ from lockgate.framework.store import (
 )
 from lockgate.framework.store.merge.merge import merge_tables
 from lockgate.framework.store.pruning.split import by_bucket
-from lockgate.framework.store.rows.rows import file_schema
+from lockgate.framework.store.rows.row_conversion import file_schema
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 

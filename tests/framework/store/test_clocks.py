@@ -13,11 +13,11 @@ from lockgate.errors import InputError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.commit import commit
 from lockgate.framework.store.ddl import validation
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.metadata import clock
 from lockgate.framework.store.schema.schema import now_millis
-from lockgate.lookup.driver.batch_pins import Pins
+from lockgate.lookup.driver.pinned_snapshots import Pins
 
 MakeTable = Callable[..., Table]
 HOUR = 60 * 60 * 1000

@@ -23,11 +23,11 @@ from zoo import unpack
 
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.store.manifests.parsed_cache import ParsedCache
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.procedures import ProcedureContext, call
 from lockgate.pushdown import col
 

@@ -18,8 +18,8 @@ from lockgate.framework.store import (
     Schema,
     Table,
 )
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.manifests.manifest import live_entries, merge_entries
 from lockgate.framework.store.schema.schema import now_millis
 

@@ -52,7 +52,7 @@ def stream(spark: SparkSession, folder: Path, table: str) -> Any:
 
 def die(folder: Path) -> dict[str, Any]:
     from lockgate.framework.spark.bridge import dispatcher
-    from lockgate.framework.spark.operations import writes as write_operations
+    from lockgate.framework.spark.operations import write_operations
 
     lake = connect(folder, "local[2]")
     spark = lake.spark
@@ -124,7 +124,7 @@ def kills_its_executor(number: int) -> int:
 
 
 def failing(lake: Any, folder: Path, name: str, call: Any, *, key: bool = False) -> dict[str, Any]:
-    from lockgate.framework.spark.operations.tasks import index_keys
+    from lockgate.framework.spark.operations import index_keys
 
     spark = lake.spark
     # Keys of an index come in files of their own, which nobody is to leave behind either.

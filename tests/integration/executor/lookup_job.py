@@ -70,7 +70,7 @@ def owners() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         try:
             if (
-                "lockgate.lookup.owner.standby" in process.cmdline()
+                "lockgate.lookup.server.standby" in process.cmdline()
                 and process.status() != psutil.STATUS_ZOMBIE
             ):
                 found.append(process)

@@ -9,8 +9,8 @@ from typing import Any
 
 from messages import answer
 
+from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 from lockgate.framework.spark.bridge.protocol import decode_question, encode_answer, encode_error
-from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 # The digits of Spark's timestamps after the second.

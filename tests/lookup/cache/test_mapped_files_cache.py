@@ -23,7 +23,7 @@ from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.mapped_files import MemoryReader, MemoryStore
 from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.codec.key_codec import KeyCodec
-from lockgate.lookup.driver.tables import LookupTable, open_lookup
+from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 
 MakeTable = Callable[..., Any]
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -226,9 +226,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import pyarrow as pa
-from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.builder import CacheBuilder
-from lockgate.lookup.driver.tables import directory_for, make_spec
+from lockgate.lookup.driver.lookup_tables import directory_for, make_spec
 
 table = Catalog(sys.argv[1]).load_table("db.dim")
 spec = make_spec(table, "id", options={"lookup.cache-dir": sys.argv[2], "lookup.cache": sys.argv[3]})
@@ -245,8 +245,8 @@ with directory.try_lock():
 
 @pytest.mark.parametrize(("kind", "tenths"), [("full", 1), ("full", 8), ("memory", 1), ("memory", 8)])
 def test_a_load_that_is_killed_starts_clean(tmp_path: Path, kind: str, tenths: int) -> None:
-    from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.schema.schema import Schema
+    from lockgate.framework.store.tables.catalog import Catalog
 
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_namespace("db")
@@ -271,7 +271,7 @@ def test_a_load_that_is_killed_starts_clean(tmp_path: Path, kind: str, tenths: i
 
 def test_progress_goes_up_to_what_there_is(make_table: MakeTable) -> None:
     from lockgate.lookup.cache.builder import CacheBuilder
-    from lockgate.lookup.driver.tables import directory_for, make_spec
+    from lockgate.lookup.driver.lookup_tables import directory_for, make_spec
 
     for on in ("id", "text"):
         table = make_table(SCHEMA, ("id",))

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.driver import bar
 from lockgate.lookup.driver.bar import LoadBar
+from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec
 
 
 class Terminal(io.StringIO):

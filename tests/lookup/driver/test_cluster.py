@@ -12,7 +12,7 @@ import pytest
 from fake_executors import KEY, World, rows, until
 
 from lockgate.errors import LookupCacheError
-from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.caches import find_caches, remove_cache
 from lockgate.lookup.driver.cluster import DriverSite
 from lockgate.lookup.driver.service import Lookup

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockgate.errors import CorruptFileError, LookupCacheError
-from lockgate.lookup.cache.generation_info import GenerationInfo
+from lockgate.lookup.cache.version_info import GenerationInfo
 from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.spec.failures import error_to_json
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.directory import disk_usage
+from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec
-from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
+from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 BUDGET = 1 << 20

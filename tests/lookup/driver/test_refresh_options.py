@@ -14,14 +14,14 @@ import pytest
 
 from lockgate.errors import LookupCacheError, OptionError
 from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
-from lockgate.lookup.driver import registry
-from lockgate.lookup.driver.batch_pins import Pins, forget_ended, shared_pins
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.driver import lookup_registry
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
+from lockgate.lookup.driver.pinned_snapshots import Pins, forget_ended, shared_pins
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec, open_lookup
-from lockgate.lookup.spec.options import lookup_options
+from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.periods import covers, parse_periods
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -180,16 +180,16 @@ def test_lookups_of_one_cache_give_one_snapshot_to_a_batch(world: World) -> None
 
 def test_closed_lookups_are_forgotten(world: World) -> None:
     spec = make_spec(world.table, "id", options=world.options({}))
-    registry.close_all()
+    lookup_registry.close_all()
     try:
-        first = registry.lookup_for(world.catalog, world.table, spec)
+        first = lookup_registry.lookup_for(world.catalog, world.table, spec)
         first.close()
-        assert registry.statuses() == []
+        assert lookup_registry.statuses() == []
         other = make_spec(world.table, "id", options=world.options({"lookup.timeout": "1 min"}))
-        second = registry.lookup_for(world.catalog, world.table, other)
-        assert list(registry._lookups.values()) == [second]
+        second = lookup_registry.lookup_for(world.catalog, world.table, other)
+        assert list(lookup_registry._lookups.values()) == [second]
     finally:
-        registry.close_all()
+        lookup_registry.close_all()
 
 
 def test_a_cache_whose_snapshot_has_expired_is_loaded_again(world: World) -> None:

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import ColumnNotFoundError, LockgateError
-from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store.tables.table import Table
 from lockgate.framework.types import BIGINT, STRING
-from lockgate.lookup.driver.tables import LookupTable, open_lookup
+from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 
 FIRST = pa.schema([("id", pa.int32()), ("n", pa.int32()), ("note", pa.string())])
 Load = Callable[[], Table]

@@ -23,16 +23,16 @@ from lockgate.errors import (
     SnapshotNotFoundError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver import registry
-from lockgate.lookup.driver.batch_pins import Pins
+from lockgate.lookup.driver import lookup_registry
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
+from lockgate.lookup.driver.pinned_snapshots import Pins
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.tables import make_spec, open_lookup
+from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
 from lockgate.lookup.join.task_lookup import TaskLookup, look_up_batches
-from lockgate.lookup.join.worker import AnswerForm, WantedState, answer
-from lockgate.lookup.spec.spec import cache_id
+from lockgate.lookup.spec.lookup_spec import cache_id
 
 
 def test_the_cache_follows_the_table_without_being_asked(world: World) -> None:
@@ -268,16 +268,16 @@ def test_lookups_of_the_process(world: World) -> None:
     table.append(rows(range(10), 1))
     spec = make_spec(table, "id", options={"lookup.cache-dir": str(world.folder / "cache")})
     try:
-        lookup = registry.lookup_for(world.catalog, table, spec)
-        assert registry.lookup_for(world.catalog, table, spec) is lookup
-        assert registry.wait_for("lake.db.dim", timeout=20) == 1
-        assert [status.table for status in registry.statuses()] == ["db.dim"]
-        assert registry.status("db.dim").to_dict()["served_snapshot"] == 1
+        lookup = lookup_registry.lookup_for(world.catalog, table, spec)
+        assert lookup_registry.lookup_for(world.catalog, table, spec) is lookup
+        assert lookup_registry.wait_for("lake.db.dim", timeout=20) == 1
+        assert [status.table for status in lookup_registry.statuses()] == ["db.dim"]
+        assert lookup_registry.status("db.dim").to_dict()["served_snapshot"] == 1
         with pytest.raises(NotFoundError, match=r"did you mean 'db\.dim'"):
-            registry.status("db.dom")
+            lookup_registry.status("db.dom")
     finally:
-        registry.close_all()
-    assert registry.statuses() == []
+        lookup_registry.close_all()
+    assert lookup_registry.statuses() == []
 
 
 def test_the_cache_is_closed_to_others(world: World) -> None:

@@ -18,7 +18,7 @@ from lockgate.errors import (
 )
 from lockgate.lookup.cache import builder
 from lockgate.lookup.cache.directory import CacheDirectory, sweep_caches
-from lockgate.lookup.driver.tables import (
+from lockgate.lookup.driver.lookup_tables import (
     open_lookup,
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockgate.lookup.driver.waiting_commands import WaitingCommands
-from lockgate.lookup.owner.messages import SayCommand, StopCommand
+from lockgate.lookup.server.server_messages import SayCommand, StopCommand
 
 
 def say(name: str, snapshot: int) -> SayCommand:

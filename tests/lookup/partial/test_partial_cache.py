@@ -13,15 +13,15 @@ from effort import examples
 from lookup_world import SCHEMA, World, rows
 
 from lockgate.errors import SnapshotNotFoundError, UnsupportedError
-from lockgate.framework.store.table import Table
-from lockgate.lookup.cache.cached_state import KeyedState
-from lockgate.lookup.driver.tables import PartialLookupTable, make_spec, newest_target, open_lookup
-from lockgate.lookup.owner.partial_builder import partial_info
-from lockgate.lookup.partial.cache import LocalReader, PartialCache, SnapshotName
+from lockgate.framework.store.tables.table import Table
+from lockgate.lookup.cache.cache_version import KeyedState
+from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec, newest_target, open_lookup
 from lockgate.lookup.partial.choice import is_partial
+from lockgate.lookup.partial.kept_rows import KeptRows
 from lockgate.lookup.partial.key_reader import KeyReader
-from lockgate.lookup.partial.rows import KeptRows
-from lockgate.lookup.spec.spec import layout_of
+from lockgate.lookup.partial.partial_cache import LocalReader, PartialCache, SnapshotName
+from lockgate.lookup.server.partial_builder import partial_info
+from lockgate.lookup.spec.lookup_spec import layout_of
 from lockgate.procedures import ProcedureContext, call
 from lockgate.pushdown import col
 

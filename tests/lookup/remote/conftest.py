@@ -9,12 +9,12 @@ import pytest
 from lookup_world import World
 from service_world import BYTES, Serve
 
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.driver import query_services
 from lockgate.lookup.remote.certificate import make_certificate
+from lockgate.lookup.remote.query_server import QueryService
 from lockgate.lookup.remote.registration import Registration
 from lockgate.lookup.remote.secret import VARIABLE, Secret
-from lockgate.lookup.remote.server import QueryService
 
 
 @pytest.fixture(autouse=True)

@@ -40,16 +40,16 @@ from lockgate.errors import (
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup.driver import query_services
-from lockgate.lookup.driver.tables import make_spec, open_lookup
-from lockgate.lookup.partial.cache import SnapshotName
-from lockgate.lookup.remote import client
+from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
+from lockgate.lookup.partial.partial_cache import SnapshotName
+from lockgate.lookup.remote import query_client
 from lockgate.lookup.remote.certificate import fingerprint_of, make_certificate
-from lockgate.lookup.remote.client import ServiceReader
+from lockgate.lookup.remote.query_client import ServiceReader
 from lockgate.lookup.remote.questions import descriptor_of
 from lockgate.lookup.remote.registration import Registration, registered
 from lockgate.lookup.remote.secret import VARIABLE, Secret
-from lockgate.lookup.spec.rights import CacheRights
-from lockgate.lookup.spec.spec import layout_of
+from lockgate.lookup.spec.lookup_rights import CacheRights
+from lockgate.lookup.spec.lookup_spec import layout_of
 from lockgate.procedures import ProcedureContext, call
 from lockgate.pushdown import col
 
@@ -166,7 +166,7 @@ def test_a_service_that_pretends_is_not_asked(
     with pytest.raises(LookupCacheError, match="another secret, or was registered for another table"):
         reader_of(table).read(table.snapshot(1), keys_of(table, [1]))
     # Proven, but the process at the address has another certificate, as after a port was taken over.
-    monkeypatch.setattr(client, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(query_client, "WAIT_SECONDS", 0.5)
     Registration(true["address"], forged.certificate, "other").write(table, Secret(BYTES))
     with pytest.raises(LookupCacheError, match="no query service answers"):
         reader_of(table).read(table.snapshot(1), keys_of(table, [1]))
@@ -225,7 +225,7 @@ def test_a_service_starts_and_ends(world: World, monkeypatch: pytest.MonkeyPatch
     """And a killed one is replaced by one with another certificate, which the asker finds."""
     table = world.create()
     table.append(rows(range(10), 1))
-    monkeypatch.setattr(client, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(query_client, "WAIT_SECONDS", 0.2)
     reader, snapshot = reader_of(table), table.snapshot(1)
     with pytest.raises(LookupCacheError, match=r"no service is registered.*CALL sys.query_service"):
         reader.read(snapshot, keys_of(table, [1]))
@@ -234,7 +234,7 @@ def test_a_service_starts_and_ends(world: World, monkeypatch: pytest.MonkeyPatch
     assert written["address"] == first["address"]
     assert fingerprint_of(written["certificate"]) == first["fingerprint"]
     assert len(reader.read(snapshot, keys_of(table, [3, 30]))) == 1
-    monkeypatch.setattr(client, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(query_client, "WAIT_SECONDS", 60)
     os.kill(first["pid"], signal.SIGKILL)
     assert len(reader.read(snapshot, keys_of(table, [4, 40]))) == 1
     second = query_services._services[table.location].wait()

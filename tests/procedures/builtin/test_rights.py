@@ -16,7 +16,7 @@ from lockgate.framework.access import AccessRequest, Action, Decision
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.procedures import ProcedureResult, registry
+from lockgate.procedures import ProcedureResult, procedure_registry
 from lockgate.pushdown import col
 
 # Values for arguments that have to be given.
@@ -79,7 +79,7 @@ def table(catalog: Catalog) -> str:
     return "db.t"
 
 
-@pytest.mark.parametrize("name", sorted(set(registry.names()) - LEAVE_OUT - ELSEWHERE - OF_GRANTS))
+@pytest.mark.parametrize("name", sorted(set(procedure_registry.names()) - LEAVE_OUT - ELSEWHERE - OF_GRANTS))
 def test_the_right_to_call_is_no_right_to_a_table(
     catalog: Catalog,
     table: str,
@@ -88,7 +88,7 @@ def test_the_right_to_call_is_no_right_to_a_table(
     run: Callable[..., ProcedureResult],
     digest: Callable[..., str],
 ) -> None:
-    procedure = registry.find(name)
+    procedure = procedure_registry.find(name)
     named = {each.name: VALUES[each.name] for each in procedure.parameters if each.required}
     named.update(MORE.get(name, {}))
     before = digest(catalog.warehouse)

@@ -19,9 +19,9 @@ from pyroaring import BitMap
 from lockgate.errors import CorruptFileError
 from lockgate.pushdown import Op, Predicate, all_of, any_of, col, evaluate
 from lockgate.pushdown.index.container import damage_named, read_container, write_container
-from lockgate.pushdown.index.evaluation import IndexedColumn, matching_rows
 from lockgate.pushdown.index.hashes import hashes_of
-from lockgate.pushdown.index.kinds import BITMAP, BLOOM_FILTER, INDEX_KINDS, RANGE_BITMAP, write_index
+from lockgate.pushdown.index.index_evaluation import IndexedColumn, matching_rows
+from lockgate.pushdown.index.index_kinds import BITMAP, BLOOM_FILTER, INDEX_KINDS, RANGE_BITMAP, write_index
 from lockgate.pushdown.index.value_kinds import ValueKind
 
 NAN = math.nan

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import instant, zone_of
-from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
-from lockgate.framework.governance.ranger.conditions.values import Callables, text_of
+from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError
+from lockgate.framework.governance.ranger.conditions.script_values import Callables, text_of
 
 Attributes = Mapping[str, object]
 BACKSLASH = "\\"
@@ -108,7 +108,7 @@ def _of_tag(tag: Mapping[str, Any]) -> Attributes:
     }
 
 
-class Context(Callables):
+class ScriptContext(Callables):
     """The object `ctx`."""
 
     def __init__(self, environment: Environment) -> None:
@@ -275,7 +275,7 @@ def _attribute_macros(
 
 
 _NAMES: dict[str, Callable[[Environment], object]] = {
-    "ctx": Context,
+    "ctx": ScriptContext,
     "tag": lambda e: e.tag,
     "tagAttr": lambda e: e.tag,
     "TAG": lambda e: e.tag,

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from lockgate.errors import InputError
 from lockgate.framework.governance.ranger.conditions.environment import KNOWN, Environment
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.conditions.script import compiled
-from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
-from lockgate.framework.governance.ranger.conditions.values import text_of
+from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError
+from lockgate.framework.governance.ranger.conditions.script_values import text_of
 from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
 from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.tokens import ScriptError, Token, tokens_of
-from lockgate.framework.governance.ranger.conditions.values import (
+from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError, Token, tokens_of
+from lockgate.framework.governance.ranger.conditions.script_values import (
     added,
     is_member,
     is_true,
@@ -30,7 +30,7 @@ _RESERVED = frozenset(
 )
 
 
-class Names:
+class ScriptNames:
     """The names of one run: what the request gives, and what the script has set itself."""
 
     def __init__(self, given: Callable[[str], object]) -> None:
@@ -41,7 +41,7 @@ class Names:
         return self.own[name] if name in self.own else self._given(name)
 
 
-Run = Callable[[Names], object]
+Run = Callable[[ScriptNames], object]
 _BINARY: tuple[dict[str, Callable[[Any, Any], object]], ...] = (
     {
         "==": loosely_equal,
@@ -76,7 +76,7 @@ class Script:
 
     def value(self, given: Callable[[str], object]) -> object:
         """Return the value of the last statement."""
-        names = Names(given)
+        names = ScriptNames(given)
         value: object = None
         for statement in self._statements:
             value = statement(names)
@@ -84,7 +84,7 @@ class Script:
 
     def holds(self, given: Callable[[str], object]) -> bool:
         """Return what the script set as result, or the truth of its last statement if it sets none."""
-        names = Names(given)
+        names = ScriptNames(given)
         value: object = None
         for statement in self._statements:
             value = statement(names)
@@ -279,7 +279,7 @@ class _Compiler:
         return lambda names: names[name]
 
 
-def _nothing(names: Names) -> object:
+def _nothing(names: ScriptNames) -> object:
     return None
 
 
@@ -288,7 +288,7 @@ def _constant(value: object) -> Run:
 
 
 def _one_by_one(statements: list[Run]) -> Run:
-    def run(names: Names) -> object:
+    def run(names: ScriptNames) -> object:
         value: object = None
         for statement in statements:
             value = statement(names)
@@ -298,7 +298,7 @@ def _one_by_one(statements: list[Run]) -> Run:
 
 
 def _setting(name: str, value: Run) -> Run:
-    def run(names: Names) -> object:
+    def run(names: ScriptNames) -> object:
         names.own[name] = value(names)
         return names.own[name]
 
@@ -306,7 +306,7 @@ def _setting(name: str, value: Run) -> Run:
 
 
 def _or(one: Run, other: Run) -> Run:
-    def run(names: Names) -> object:
+    def run(names: ScriptNames) -> object:
         value = one(names)
         return value if is_true(value) else other(names)
 
@@ -314,7 +314,7 @@ def _or(one: Run, other: Run) -> Run:
 
 
 def _and(one: Run, other: Run) -> Run:
-    def run(names: Names) -> object:
+    def run(names: ScriptNames) -> object:
         value = one(names)
         return other(names) if is_true(value) else value
 
@@ -330,7 +330,7 @@ def _member(value: Run, name: Run) -> Run:
 
 
 def _call(value: Run, given: list[Run]) -> Run:
-    def run(names: Names) -> object:
+    def run(names: ScriptNames) -> object:
         function = value(names)
         if not callable(function):
             raise ScriptError("the script calls something that is not a function")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy

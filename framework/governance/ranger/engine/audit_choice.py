@@ -10,10 +10,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
-from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import EVERY_USER, OWNER, PUBLIC
 

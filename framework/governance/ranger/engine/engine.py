@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import SUPER_USER, RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import SUPER_USER, RangerRequest
 from lockgate.framework.governance.ranger.engine import inline
 from lockgate.framework.governance.ranger.engine.audit_choice import audit_filters
 from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
@@ -19,11 +19,11 @@ from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.engine.tag_search import TagPolicies
 from lockgate.framework.governance.ranger.engine.zones import UNZONED, Zone, Zones
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
-from lockgate.framework.governance.ranger.policies.index import Policies
 from lockgate.framework.governance.ranger.policies.policy import Policy
+from lockgate.framework.governance.ranger.policies.policy_index import Policies
+from lockgate.framework.governance.ranger.policies.resource_tags import TagMap
 from lockgate.framework.governance.ranger.policies.roles import Roles
 from lockgate.framework.governance.ranger.policies.strictness import check_understood
-from lockgate.framework.governance.ranger.policies.tags import TagMap
 
 Document = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.result import NO_POLICY, Result
 from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition

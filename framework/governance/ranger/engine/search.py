@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from functools import partial
 
 from lockgate.framework.governance.ranger.conditions.evaluators import resolved
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.accesses import SeveralAccesses
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching.resource import Match
-from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.item import Item
 from lockgate.framework.governance.ranger.policies.policy import Policy

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest, Tag
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest, Tag
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.matching.resource import Match
@@ -19,9 +19,9 @@ from lockgate.framework.governance.ranger.policies.definition import (
     of_component,
     with_component,
 )
-from lockgate.framework.governance.ranger.policies.index import Policies
 from lockgate.framework.governance.ranger.policies.policy import Policy
-from lockgate.framework.governance.ranger.policies.tags import is_valid
+from lockgate.framework.governance.ranger.policies.policy_index import Policies
+from lockgate.framework.governance.ranger.policies.resource_tags import is_valid
 
 
 class TagPolicies:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
-from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
-from lockgate.framework.governance.ranger.policies.index import Policies
+from lockgate.framework.governance.ranger.policies.policy_index import Policies
 
 UNZONED = ""
 

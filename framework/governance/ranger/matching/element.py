@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lockgate.framework.governance.ranger.matching.globs import glob, may_begin, same
-from lockgate.framework.governance.ranger.matching.tokens import NO_NAMES, Delimiters, Names
+from lockgate.framework.governance.ranger.matching.value_tokens import NO_NAMES, Delimiters, Names
 
 _SCHEME = re.compile(r"[^:]*:/{2,}")
 EXPRESSION = "${{"

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from lockgate.framework.governance.ranger.matching.hierarchy import Chain, Hierarchies, is_contiguous
-from lockgate.framework.governance.ranger.matching.tokens import NO_NAMES, Names
+from lockgate.framework.governance.ranger.matching.value_tokens import NO_NAMES, Names
 
 Scopes = Mapping[str, str]
 

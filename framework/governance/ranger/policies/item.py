@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.evaluators import Condition, condition_of
-from lockgate.framework.governance.ranger.conditions.request import ADMIN, RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 
 PUBLIC, EVERY_USER, OWNER = "public", "{USER}", "{OWNER}"

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.evaluators import Condition
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
-from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import Item, conditions_of
 from lockgate.framework.governance.ranger.policies.score import score

@@ -77,7 +77,7 @@ class Endpoints(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
+class AdminAnswer:
     """An answer, whatever its status."""
 
     status: int
@@ -133,7 +133,7 @@ class Connection:
         *,
         method: str = "GET",
         document: Any = None,
-    ) -> Answer:
+    ) -> AdminAnswer:
         """Return the answer of the service at `url`; raises one of `Failure` if none comes in time."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{url}{path}{query}", method=method)
@@ -152,7 +152,7 @@ class Connection:
             request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
         return self._sent(request)[0]
 
-    def _negotiated(self, request: urllib.request.Request, handshake: Handshake) -> Answer:
+    def _negotiated(self, request: urllib.request.Request, handshake: Handshake) -> AdminAnswer:
         """Send a request until the service accepts the handshake's tokens, or refuses them."""
         token = handshake.step(None)
         for _ in range(_LONGEST_HANDSHAKE):
@@ -167,16 +167,16 @@ class Connection:
                 return answer
         raise OSError("the handshake by Negotiate does not end")
 
-    def _sent(self, request: urllib.request.Request) -> tuple[Answer, bytes | None]:
+    def _sent(self, request: urllib.request.Request) -> tuple[AdminAnswer, bytes | None]:
         """Send a request; returns the answer with the token of its challenge."""
         deadline = time.monotonic() + _READS_IN_AN_ANSWER * self._settings.timeout_seconds
         try:
             with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
-                return Answer(answer.status, _whole(answer, deadline)), _challenge(answer)
+                return AdminAnswer(answer.status, _whole(answer, deadline)), _challenge(answer)
         except urllib.error.HTTPError as error:
             with error:
                 answer = cast(http.client.HTTPResponse, error.fp)
-                return Answer(error.code, _whole(answer, deadline)), _challenge(answer)
+                return AdminAnswer(error.code, _whole(answer, deadline)), _challenge(answer)
 
 
 def _challenge(answer: http.client.HTTPResponse) -> bytes | None:

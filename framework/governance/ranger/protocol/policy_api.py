@@ -12,15 +12,15 @@ from typing import Any
 
 from lockgate.errors import NotFoundError, PolicyError
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, extended, policy_of
-from lockgate.framework.governance.ranger.protocol.client import AdminClient
+from lockgate.framework.governance.ranger.protocol.admin_client import AdminClient
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.connection import (
+    AdminAnswer,
     AdminError,
-    Answer,
     Connection,
     Failure,
     reason_of,
 )
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 
 Policy = dict[str, Any]
 _POLICY = "/service/public/v2/api/policy"
@@ -130,7 +130,7 @@ class PolicyApi:
             return found
         raise AdminError(f"no policies from Ranger's admin: {'; '.join(failures)}")
 
-    def _send(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Answer:
+    def _send(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> AdminAnswer:
         """Ask one admin, the one that answered last: another might do again what this one has done."""
         url = self._connection.turns()[0]
         try:
@@ -138,7 +138,7 @@ class PolicyApi:
         except Failure as error:
             raise AdminError(f"no answer of Ranger's admin at {url}: {reason_of(error)}") from error
 
-    def _changed(self, answer: Answer, what: str) -> Policy:
+    def _changed(self, answer: AdminAnswer, what: str) -> Policy:
         if answer.status != http.HTTPStatus.OK:
             raise self._refusal(answer, what)
         try:
@@ -149,7 +149,7 @@ class PolicyApi:
             raise AdminError(f"Ranger's admin gave an answer that is no policy to: {what}")
         return found
 
-    def _refusal(self, answer: Answer, what: str) -> Exception:
+    def _refusal(self, answer: AdminAnswer, what: str) -> Exception:
         if answer.status == http.HTTPStatus.NOT_FOUND:
             return NotFoundError(f"Ranger's admin has no such policy: {what}")
         status = http.HTTPStatus(answer.status) if answer.status in set(http.HTTPStatus) else None
@@ -157,7 +157,7 @@ class PolicyApi:
         return AdminError(f"Ranger's admin {meaning} {what}{_message(answer)}")
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: AdminAnswer) -> str:
     """Return the admin's own words (VXResponse.msgDesc), of which it gives a line or two."""
     try:
         text = answer.document()["msgDesc"]

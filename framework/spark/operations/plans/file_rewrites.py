@@ -17,11 +17,11 @@ from lockgate.errors import CommitConflictError, NotFoundError, UnsupportedError
 from lockgate.framework.plugins import plugins
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.operations.context import Context
-    from lockgate.framework.spark.operations.messages.common import TableRequest
-    from lockgate.framework.spark.operations.messages.scans import PlanRequest
+    from lockgate.framework.spark.context.operation_context import OperationContext
+    from lockgate.framework.spark.messages.scan_messages import PlanRequest
+    from lockgate.framework.spark.messages.shared_messages import TableRequest
     from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tables.table import Table
 
 REWRITE = "lockgate.rewrite"
 """The option with the handle; the connector knows it too, and leaves the rows of such a write in order."""
@@ -68,14 +68,14 @@ class FileRewrites:
         return found
 
 
-class Holder(Protocol):
+class RewriteHolder(Protocol):
     """A keeper of messages on new files, until they are committed."""
 
     def hold(self, messages: Sequence[CommitMessage]) -> None:
         """Keep messages."""
 
 
-def rewrite_of(context: Context, request: TableRequest) -> FileRewrite | None:
+def rewrite_of(context: OperationContext, request: TableRequest) -> FileRewrite | None:
     """Return the rewrite that a request names, None if it names none.
 
     Raises NotFoundError for one that is not running, CommitConflictError if the table was altered since it
@@ -98,7 +98,7 @@ def rewrite_of(context: Context, request: TableRequest) -> FileRewrite | None:
     return found
 
 
-def as_rewrite_reads(context: Context, request: PlanRequest) -> PlanRequest:
+def as_rewrite_reads(context: OperationContext, request: PlanRequest) -> PlanRequest:
     """Return a request to plan a scan; that of a rewrite reads its files alone, strictly."""
     rewrite = rewrite_of(context, request)
     if rewrite is None:
@@ -113,12 +113,12 @@ def as_rewrite_reads(context: Context, request: PlanRequest) -> PlanRequest:
     }
 
 
-def written_table(context: Context, request: TableRequest) -> Table:
+def written_table(context: OperationContext, request: TableRequest) -> Table:
     """Return the table of a write, with the options of the rewrite that the write belongs to."""
     table, rewrite = context.table(), rewrite_of(context, request)
     return table if rewrite is None else rewrite.table
 
 
-def holder_of(context: Context, request: TableRequest) -> Holder | None:
+def holder_of(context: OperationContext, request: TableRequest) -> RewriteHolder | None:
     """Return what keeps the files of a write: the table that is to come, or a rewrite; None: it commits."""
     return rewrite_of(context, request) if request["replacement"] is None else context.replacement()

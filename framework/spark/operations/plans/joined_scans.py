@@ -12,22 +12,22 @@ from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.pruning.candidates import candidate_of
-from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
+from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
 from lockgate.pushdown import Step, columns_of, from_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.operations.context import Context
-    from lockgate.framework.spark.operations.messages.scans import (
+    from lockgate.framework.spark.context.operation_context import OperationContext
+    from lockgate.framework.spark.messages.scan_messages import (
         JoinedScan,
         PlanRequest,
         PushedScan,
         ScanRequest,
     )
     from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.scan.selection import Selection
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.scan.snapshot_selection import Selection
+    from lockgate.framework.store.tables.table import Table
 
-    PlanOf = Callable[[Context, Table, AbstractSet[str], PlanRequest], ScanPlan]
+    PlanOf = Callable[[OperationContext, Table, AbstractSet[str], PlanRequest], ScanPlan]
     SelectedBy = Callable[[Table, ScanRequest], Selection]
 
 
@@ -55,7 +55,7 @@ class _OtherFiles(Sequence[CandidateFile]):
 
 
 def narrowed_by_joins(
-    context: Context,
+    context: OperationContext,
     table: Table,
     planned: ScanPlan,
     joined: Sequence[JoinedScan],
@@ -82,7 +82,7 @@ def narrowed_by_joins(
 
 
 def _joined(
-    context: Context, joined: JoinedScan, plan_of: PlanOf, selected_by: SelectedBy
+    context: OperationContext, joined: JoinedScan, plan_of: PlanOf, selected_by: SelectedBy
 ) -> JoinedColumn | None:
     about = context.about(joined["other"])
     table, request = about.table(), _to_plan(joined["other"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockgate.framework.plugins import STEPS, plugins
-from lockgate.framework.spark.operations.messages.tables import FigureName
+from lockgate.framework.spark.messages.table_messages import FigureName
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -18,7 +18,7 @@ import pytest
 
 from lockgate.errors import OptionError, UnsafePathError
 from lockgate.framework.governance import AuditLog, Record
-from lockgate.framework.governance.audit.lane import Lane
+from lockgate.framework.governance.audit.audit_queue import Lane
 from lockgate.framework.governance.audit.spool import Spool
 from lockgate.framework.plugins import hookimpl, plugins
 

@@ -16,8 +16,8 @@ from solr_stand_in import Solr
 
 from lockgate.errors import OptionError, StorageError
 from lockgate.framework.governance import AuditLog, Record
+from lockgate.framework.governance.audit.audit_options import destinations_of
 from lockgate.framework.governance.audit.destinations import FileAudit, FolderAudit, LoggerAudit, SolrAudit
-from lockgate.framework.governance.audit.options import destinations_of
 from lockgate.framework.io import hdfs
 
 LINES = [

@@ -19,8 +19,8 @@ from lockgate.framework.governance.points.cover import covers
 from lockgate.framework.governance.points.enforced import enforced_policies
 from lockgate.framework.governance.points.point import Point
 from lockgate.framework.governance.points.policies import PointGrant
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
-from lockgate.framework.governance.ranger.engine.table import decide_table
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
+from lockgate.framework.governance.ranger.engine.table_decision import decide_table
 from lockgate.framework.governance.row_filters import parsed
 from lockgate.pushdown.evaluation import evaluate
 

@@ -22,7 +22,7 @@ from ranger_world import (
 )
 
 from lockgate.errors import InputError, PolicyError
-from lockgate.framework.governance.ranger.conditions.request import ADMIN, ANY
+from lockgate.framework.governance.ranger.conditions.ranger_request import ADMIN, ANY
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.deltas import updated

@@ -14,9 +14,9 @@ from lockgate.framework.governance.ranger.engine.search import names_of
 from lockgate.framework.governance.ranger.matching.element import Element
 from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
-from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
-from lockgate.framework.governance.ranger.policies.tags import TagMap
+from lockgate.framework.governance.ranger.policies.resource_tags import TagMap
 
 # Conditions of these cases ask for the country of an address on the network, which is not looked up.
 PLACES = "LOCATION_"

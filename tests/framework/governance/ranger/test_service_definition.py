@@ -121,7 +121,7 @@ def test_reading_and_writing_paths() -> None:
 
 
 def asked(request: dict[str, Any]) -> Any:
-    from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+    from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 
     return RangerRequest(**request)
 

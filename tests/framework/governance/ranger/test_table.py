@@ -9,10 +9,10 @@ import pytest
 from ranger_random import ASKED, asked_of, engine_of, generate
 from ranger_world import allow, asked, deny, engine, mask
 
-from lockgate.framework.governance.ranger.conditions.request import RangerRequest
+from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.engine.table import COLUMN, decide_table
+from lockgate.framework.governance.ranger.engine.table_decision import COLUMN, decide_table
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
 COLUMNS = [*ASKED["column"], "other"]

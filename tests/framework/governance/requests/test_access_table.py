@@ -19,7 +19,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.store import Catalog, Schema
 from lockgate.procedures import ProcedureContext
-from lockgate.procedures.registry import call
+from lockgate.procedures.procedure_registry import call
 
 ANN, BOB, CAL = Principal("ann", frozenset({"staff"})), Principal("bob"), Principal("cal")
 EVE = Principal("eve")

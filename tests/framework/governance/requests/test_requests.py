@@ -17,14 +17,14 @@ from lockgate.errors import AccessDeniedError, InputError, PolicyError, Procedur
 from lockgate.framework.access import Principal
 from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, RequestFolder
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.framework.governance.requests.folder import MOST_OF_USER
 from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.store import Catalog, Schema
 from lockgate.procedures import ProcedureContext
-from lockgate.procedures.registry import call
+from lockgate.procedures.procedure_registry import call
 
 ANN, BOB, EVE = Principal("ann"), Principal("bob"), Principal("eve")
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"], "salary": [1.0, 2.0]})

@@ -35,8 +35,8 @@ from lockgate.framework.keys import (
     provider_from,
     roll_key,
 )
-from lockgate.framework.keys.cipher import unwrap
 from lockgate.framework.keys.envelopes.wrapped_keys import WrappedKeys
+from lockgate.framework.keys.local_key_cipher import unwrap
 from lockgate.framework.store import Catalog, Schema
 
 ROOTS = {"root@0": os.urandom(16), "root@1": os.urandom(32), "second@0": os.urandom(32)}

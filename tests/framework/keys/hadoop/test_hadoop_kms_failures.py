@@ -15,7 +15,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import (
     HadoopKmsKeyProvider,
 )
-from lockgate.framework.keys.hadoop.http_client import Host, HttpClient, Retries
+from lockgate.framework.keys.hadoop.http_client import HttpClient, Retries, ServiceHost
 
 
 @pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])
@@ -140,7 +140,7 @@ def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
 def test_pauses_grow_and_vary() -> None:
     pauses: list[float] = []
     client = HttpClient(
-        [Host("127.0.0.1", 1)], None, Retries(timeout=1, rounds=12, pause=0.2), sleep=pauses.append
+        [ServiceHost("127.0.0.1", 1)], None, Retries(timeout=1, rounds=12, pause=0.2), sleep=pauses.append
     )
     with pytest.raises(KeyServiceError, match="Connection refused"):
         client.ask("GET", "/")

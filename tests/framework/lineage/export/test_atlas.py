@@ -12,7 +12,7 @@ from lineage_edges import everything
 
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.export import atlas
-from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 from lockgate.framework.store import Catalog
 
 GIVEN = json.loads((Path(__file__).parents[3] / "fixtures" / "atlas_types.json").read_text())

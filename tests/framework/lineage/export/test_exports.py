@@ -19,9 +19,9 @@ from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.export import atlas, openlineage
 from lockgate.framework.lineage.export.openlineage_import import record_of
-from lockgate.framework.lineage.model.kinds import parse_kinds
+from lockgate.framework.lineage.model.edge_kinds import parse_kinds
 from lockgate.framework.lineage.readable import Readable
-from lockgate.framework.lineage.warehouse import WarehouseLineage, address_of, lineage_of
+from lockgate.framework.lineage.warehouse_lineage import WarehouseLineage, address_of, lineage_of
 from lockgate.framework.store import Catalog
 
 ODD = '<b>"a`</script>\u2028'
@@ -269,7 +269,7 @@ def test_procedures_without_spark(catalog: Catalog, lineage: WarehouseLineage) -
 
 
 def test_procedures_are_documented() -> None:
-    from lockgate.framework.lineage.procedures import PROCEDURES
+    from lockgate.framework.lineage.lineage_procedures import PROCEDURES
 
     text = (Path(__file__).parents[4] / "docs" / "lineage.md").read_text()
     assert all(f"CALL lake.sys.{each.name}(" in text for each in PROCEDURES)

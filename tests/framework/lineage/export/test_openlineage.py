@@ -22,7 +22,7 @@ from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.export import openlineage
 from lockgate.framework.lineage.export.delivery import Delivery
 from lockgate.framework.lineage.export.openlineage_names import file_name, path_of
-from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
 from lockgate.framework.store import Catalog
 
 SCHEMAS = Path(__file__).parents[3] / "fixtures" / "openlineage"

@@ -10,14 +10,14 @@ import pytest
 
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.model.kinds import DIRECT
-from lockgate.framework.lineage.model.records import shape_from_json
+from lockgate.framework.lineage.model.edge_kinds import DIRECT
+from lockgate.framework.lineage.model.lineage_records import shape_from_json
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import find, vertices
 from lockgate.framework.lineage.store.edges import SOURCE, TARGET, all_edges
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
 
 FILE = Dataset("file:/in", "file")
 

@@ -19,16 +19,16 @@ from lockgate.errors import ColumnNotFoundError, InputError, NotFoundError
 from lockgate.framework.access import mask_literals
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, EdgeKind, Run, Shape
-from lockgate.framework.lineage.model.kinds import DIRECT, EVERY, PLAIN, kind_names, parse_kinds
+from lockgate.framework.lineage.model.edge_kinds import DIRECT, EVERY, PLAIN, kind_names, parse_kinds
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.questions.impact import readers
 from lockgate.framework.lineage.questions.secrets import keys_in
 from lockgate.framework.lineage.questions.sensitivity import plaintext
 from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import find, vertices
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.schema.schema import Schema
 

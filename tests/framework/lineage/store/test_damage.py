@@ -18,12 +18,12 @@ import pytest
 from lockgate.errors import CorruptFileError, LineageError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Run, Shape
-from lockgate.framework.lineage.store import compaction, edges
-from lockgate.framework.lineage.store.compaction import compact
-from lockgate.framework.lineage.store.index import Index
+from lockgate.framework.lineage.store import edges, segment_compaction
 from lockgate.framework.lineage.store.journal import lines_of
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
+from lockgate.framework.lineage.store.segment_compaction import compact
 from lockgate.framework.lineage.store.segment_file import decoded, encoded
-from lockgate.framework.lineage.store.segments import Segments
 
 
 def shape(number: int) -> Shape:
@@ -148,7 +148,7 @@ def test_a_compaction_killed_at_any_change(
         died = dies.dead
         fresh = Index(segments, tmp_path / f"fresh{at}")
         assert content(index) == content(fresh) == before
-        monkeypatch.setattr(compaction, "_STALE_SECONDS", -1.0)
+        monkeypatch.setattr(segment_compaction, "_STALE_SECONDS", -1.0)
         compact(segments, retain_days=100_000)
         assert len(segments.all_names()) == 1
         assert content(index) == content(fresh) == before
@@ -162,8 +162,8 @@ sys.path.insert(0, sys.argv[3])
 from pathlib import Path
 from lockgate.errors import LineageError
 from lockgate.framework.io import LocalFileSystem
-from lockgate.framework.lineage.store.index import Index
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
 from test_damage import content
 index = Index(Segments(LocalFileSystem(), sys.argv[1]), Path(sys.argv[2]))
 end = time.monotonic() + float(sys.argv[4])

@@ -17,11 +17,11 @@ from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Run, Shape
 from lockgate.framework.lineage.questions.vertices import processes
 from lockgate.framework.lineage.store import edges
-from lockgate.framework.lineage.store.index import Index
+from lockgate.framework.lineage.store.index_tables import TABLES
 from lockgate.framework.lineage.store.journal import lines_of
-from lockgate.framework.lineage.store.merge import Merger
-from lockgate.framework.lineage.store.segments import Segments
-from lockgate.framework.lineage.store.tables import TABLES
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
+from lockgate.framework.lineage.store.segment_merge import Merger
 
 Row = tuple[int, int, int, int]
 

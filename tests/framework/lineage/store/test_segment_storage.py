@@ -14,11 +14,11 @@ from lockgate.framework.access import Principal
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.io.hdfs import HdfsFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.store.compaction import compact
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
-from lockgate.framework.lineage.store.segments import Segments
-from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
+from lockgate.framework.lineage.store.segment_compaction import compact
+from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.store import Catalog
 
 NOW = 1_700_000_000_000

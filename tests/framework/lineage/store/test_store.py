@@ -17,10 +17,10 @@ from lineage_edges import spread
 from lockgate.errors import LineageError, UnsafePathError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.store.compaction import compact
-from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal, lines_of
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_index import Index
+from lockgate.framework.lineage.store.lineage_segments import Segments
+from lockgate.framework.lineage.store.segment_compaction import compact
 
 NOW = 1_700_000_000_000
 
@@ -265,7 +265,7 @@ import sys
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.store.journal import Journal
-from lockgate.framework.lineage.store.segments import Segments
+from lockgate.framework.lineage.store.lineage_segments import Segments
 journal = Journal(Segments(LocalFileSystem(), sys.argv[1]), sys.argv[2])
 for number in range(int(sys.argv[3])):
     edge = ("c", 0, "c", 1)

@@ -14,7 +14,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import MemorySource
+from lockgate.framework.orc.sources.file_source import MemorySource
 from lockgate.pushdown import col
 
 ROWS = 100

@@ -16,7 +16,7 @@ import pytest
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.orc.format.field_ids import FIELD_ID
 from lockgate.framework.orc.format.layout import TypeKind
-from lockgate.framework.store.rows.rows import file_field_ids, file_schema
+from lockgate.framework.store.rows.row_conversion import file_field_ids, file_schema
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, parse_type
 

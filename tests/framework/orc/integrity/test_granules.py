@@ -23,8 +23,8 @@ from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.integrity.authenticate import authenticate
 from lockgate.framework.orc.integrity.mac import GRANULE
-from lockgate.framework.orc.integrity.source import VerifyingSource
-from lockgate.framework.orc.sources.source import MemorySource, open_source
+from lockgate.framework.orc.integrity.verified_source import VerifyingSource
+from lockgate.framework.orc.sources.file_source import MemorySource, open_source
 
 # --- granules --------------------------------------------------------------------------------------
 

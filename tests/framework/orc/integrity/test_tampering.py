@@ -19,7 +19,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.integrity.header import ATTRIBUTE, TAGS_ITEM
-from lockgate.framework.orc.sources.source import MemorySource
+from lockgate.framework.orc.sources.file_source import MemorySource
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
 ROWS = 300

@@ -35,7 +35,7 @@ from lockgate.framework.orc.integrity.header import find_header
 from lockgate.framework.orc.integrity.mac import GRANULE, Mac
 from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.integrity.tail_tag import seal
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.orc.write import assembled_file
 
 

@@ -250,7 +250,7 @@ def test_the_child_is_told_no_secret(
         process = Path("/proc") / str(worker.pid)
         assert b"shibboleth" not in (process / "environ").read_bytes()
         arguments = (process / "cmdline").read_bytes().split(b"\0")
-        assert arguments[1:4] == [b"-P", b"-m", b"lockgate.framework.orc.isolation.worker"]
+        assert arguments[1:4] == [b"-P", b"-m", b"lockgate.framework.orc.isolation.decode_worker"]
 
 
 def test_large_files_have_more_time() -> None:

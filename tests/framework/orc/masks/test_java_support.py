@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.orc import parse_encryption
-from lockgate.framework.orc.encryption.options import Encryption, Mask
+from lockgate.framework.orc.encryption.encryption_options import Encryption, Mask
 from lockgate.framework.orc.masks.java_support import WRITTEN, why_not_java
 from lockgate.framework.types import (
     STRING,

@@ -13,9 +13,9 @@ import pytest
 from lockgate.errors import OptionError, PluginError
 from lockgate.framework.orc import parse_encryption
 from lockgate.framework.orc.format.column_paths import ColumnTree
-from lockgate.framework.orc.masks.conformance import MaskConformance
 from lockgate.framework.orc.masks.masks import STANDARD, ColumnMasks
 from lockgate.framework.plugins import MaskFunction, hookimpl, plugins, register
+from lockgate.framework.testing.mask_suite import MaskConformance
 
 
 def masked_column(values: pa.Array, encrypt: str, mask: str | None) -> pa.ChunkedArray:

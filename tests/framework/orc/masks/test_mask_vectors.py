@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.orc.encryption.options import Mask
+from lockgate.framework.orc.encryption.encryption_options import Mask
 from lockgate.framework.orc.masks.masks import STANDARD, mask_function
 from lockgate.framework.types import parse_type, to_arrow, value_from_json, value_to_json
 

@@ -15,7 +15,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.orc.format.leaf_paths import needed_columns
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.pushdown import col
 
 ROWS = 400

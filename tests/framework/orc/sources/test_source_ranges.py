@@ -20,8 +20,8 @@ from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.orc.format.tail import TAIL_LENGTH
+from lockgate.framework.orc.sources.file_source import MemorySource, open_source
 from lockgate.framework.orc.sources.range_source import GAP, FsspecSource, RangeSource
-from lockgate.framework.orc.sources.source import MemorySource, open_source
 from lockgate.pushdown import col
 
 ROWS = 60_000

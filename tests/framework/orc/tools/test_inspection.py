@@ -13,7 +13,7 @@ from lockgate.errors import CorruptFileError, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, Inspection, inspect_file
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.sources.source import open_source
+from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.orc.tools.disclosure import EncryptedPart, reveals
 from lockgate.framework.orc.tools.inspection import _path
 

@@ -15,11 +15,12 @@ from messages import declared, request
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.scan.aggregates import AggregateAnswer
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
+from lockgate.framework.testing.source_suite import PushDownConformance
 from lockgate.pushdown import (
     Accepted,
     Aggregate,
@@ -39,7 +40,6 @@ from lockgate.pushdown import (
     col,
     to_json,
 )
-from lockgate.pushdown.conformance import PushDownConformance
 
 ROWS = pa.table({"day": ["a", "b", "b", "c"], "id": [1, 2, 3, 4], "v": [7, None, 9, 1]})
 

@@ -12,7 +12,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, DataFileMeta, Snapshot, Table
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import TableSchema
 
 MakeTable = Callable[..., Table]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.framework.store import CommitMessage, DataFileMeta, Table
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 
 WORKER = Path(__file__).parents[1] / "commit_worker.py"
 

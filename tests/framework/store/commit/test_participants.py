@@ -16,7 +16,7 @@ from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "plugins.md"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store.formats.parquet_output import with_field_ids
-from lockgate.framework.store.rows.rows import file_field_ids, file_schema
+from lockgate.framework.store.rows.row_conversion import file_field_ids, file_schema
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, parse_type
 

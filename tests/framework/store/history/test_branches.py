@@ -21,8 +21,8 @@ from lockgate.errors import (
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import STRING
 

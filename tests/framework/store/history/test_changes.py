@@ -11,8 +11,8 @@ import pytest
 
 from lockgate.errors import ColumnNotFoundError, InputError, SnapshotNotFoundError
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.write import write_files
 from lockgate.pushdown import SortKey, col

@@ -12,9 +12,9 @@ import pytest
 from lockgate import procedures
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError, TagNotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between, selection_of
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between, selection_of
 from lockgate.pushdown import SortKey, col
 
 MakeTable = Callable[..., Table]

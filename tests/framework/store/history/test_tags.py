@@ -21,9 +21,9 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import CommitMessage, Table
-from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.history.tags import Released, delete_tags, new_tag, rename_tag, replace_tag
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.metadata.references import protected_snapshots
 from lockgate.framework.store.metadata.tag_files import Tag
 

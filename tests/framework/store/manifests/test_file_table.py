@@ -25,7 +25,7 @@ from lockgate.framework.store.manifests.manifest import (
     VectorLocation,
     live_entries,
 )
-from lockgate.framework.store.pruning.pruners import FileStatistics
+from lockgate.framework.store.pruning.pruners import EntryStatistics
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import (
     BIGINT,
@@ -140,7 +140,7 @@ def test_columns_exclude_no_file_that_its_statistics_allow(
 ) -> None:
     table = FileTable.joined([FileTable(entries[:2]), FileTable(entries[2:])])
     exact = [
-        may_match(predicate, FileStatistics(entry.file, _SCHEMA, lambda _: _SCHEMA), 3) for entry in entries
+        may_match(predicate, EntryStatistics(entry.file, _SCHEMA, lambda _: _SCHEMA), 3) for entry in entries
     ]
     possible = _mask(table, predicate)
     assert all(may for may, match in zip(possible, exact, strict=True) if match)

@@ -26,7 +26,7 @@ from lockgate.framework.store import (
 from lockgate.framework.store.codec.avro import read_container, write_container
 from lockgate.framework.store.manifests.manifest import live_entries, merge_entries
 from lockgate.framework.store.manifests.manifest_files import partition_stats
-from lockgate.framework.store.manifests.records import ENTRY_SCHEMA
+from lockgate.framework.store.manifests.manifest_records import ENTRY_SCHEMA
 from lockgate.framework.store.metadata.trust import ExternalRoots
 
 MakeTable = Callable[..., Table]

@@ -16,9 +16,9 @@ import pytest
 from lockgate.errors import CorruptFileError, OptionError, UnsafePathError
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.codec.avro import read_container, write_container
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
-from lockgate.framework.store.manifests.records import ENTRY_SCHEMA
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.manifests.manifest_records import ENTRY_SCHEMA
 from lockgate.framework.store.metadata.trust import ExternalRoots, check_file_name
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.procedures import ProcedureContext, call

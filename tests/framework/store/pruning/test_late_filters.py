@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.procedures import ProcedureContext
 from lockgate.procedures.builtin.compact.compact import Compact

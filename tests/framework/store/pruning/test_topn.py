@@ -14,7 +14,7 @@ from lockgate.errors import ColumnNotFoundError
 from lockgate.framework.store import Table
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry
 from lockgate.framework.store.pruning.split import Section
-from lockgate.framework.store.pruning.topn import Extent, first_of_order
+from lockgate.framework.store.pruning.topn import FileExtent, first_of_order
 from lockgate.pushdown import SortKey, col
 
 MakeTable = Callable[..., Table]
@@ -42,7 +42,7 @@ def test_what_is_left_out_comes_later(
         known = bool(present) and data.draw(st.booleans(), "bounds are known")
         counted = data.draw(st.booleans(), "rows can be counted")
         slack = data.draw(st.integers(0, 1), "bounds are wider than the values")
-        extents[id(section)] = Extent(
+        extents[id(section)] = FileExtent(
             low=min(present) - slack if known else None,
             high=max(present) + slack if known else None,
             values=len(present) if counted else 0,

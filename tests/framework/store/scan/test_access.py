@@ -15,9 +15,9 @@ from lockgate.framework.access import AccessRequest, Action, Decision, Mask, Pri
 from lockgate.framework.plugins import acting_as, hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.ddl.schema_changes import SetOption
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import Aggregate, Function, Predicate, SortKey, col
 

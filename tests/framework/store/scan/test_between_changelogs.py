@@ -11,9 +11,9 @@ from exact_rows import exact_rows
 from lockgate import procedures
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between, selection_of
-from lockgate.framework.store.system.tables import read_system
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between, selection_of
+from lockgate.framework.store.system.system_tables import read_system
 
 MakeTable = Callable[..., Table]
 BY_CHANGELOGS = {"incremental-between-scan-mode": "changelog"}

@@ -16,8 +16,8 @@ from lockgate.errors import PluginError
 from lockgate.framework.access import Decision
 from lockgate.framework.plugins import CandidateFile, FilePruner, hookimpl, plugins
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.conformance import PrunerConformance
 from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.testing.plugin_suites import PrunerConformance
 from lockgate.pushdown import Predicate, col
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "plugins.md"

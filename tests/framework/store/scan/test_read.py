@@ -23,7 +23,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import MASKED, write_table
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.schema.evolution import convert
 from lockgate.framework.types import BIGINT, INT, STRING, DataField, array, row
 from lockgate.pushdown import col

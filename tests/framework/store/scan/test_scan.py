@@ -19,8 +19,8 @@ from lockgate.errors import (
     UnsupportedTypeError,
 )
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.pruning.pruners import FileStatistics, possible_values
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.pruning.pruners import EntryStatistics, possible_values
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import apply_filters, plan_scan
 from lockgate.framework.types import INT
 from lockgate.pushdown import AlwaysFalse, ColumnStatistics, all_of, any_of, col, from_json
@@ -211,7 +211,7 @@ def test_statistics_of_another_type_are_not_used(catalog: Catalog) -> None:
     assert table.read(predicate=col("s") > 9)["s"].to_pylist() == [10, 10]
     assert files(table, col("s") > 100) == 1
     (split,) = table.scan().splits
-    statistics = FileStatistics(split.files[0], table.schema, table.schema_of)
+    statistics = EntryStatistics(split.files[0], table.schema, table.schema_of)
     assert set(statistics) == {("id",), ("day",), ("v",)}
     assert len(statistics) == 3
 
@@ -226,7 +226,7 @@ def test_a_new_column_is_null_in_old_files(catalog: Catalog) -> None:
     assert files(table, col("added") == "x") == 0
     assert files(table, col("added").is_null()) == 1
     (split,) = table.scan().splits
-    statistics = FileStatistics(split.files[0], table.schema, table.schema_of)
+    statistics = EntryStatistics(split.files[0], table.schema, table.schema_of)
     assert statistics[("added",)] == ColumnStatistics(null_count=2)
 
 

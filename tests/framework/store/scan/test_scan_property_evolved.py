@@ -38,7 +38,7 @@ from lockgate.pushdown import (
     describe,
     evaluate,
 )
-from lockgate.pushdown.values import compare, plain
+from lockgate.pushdown.value_order import compare, plain
 
 Compact = Callable[[Table], None]
 PLACE = pa.struct([("zip", pa.int32()), ("town", pa.string())])

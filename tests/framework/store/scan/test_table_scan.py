@@ -12,7 +12,8 @@ import pytest
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.scan.table_scan import TableScan
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.table import Table
+from lockgate.framework.store.tables.table import Table
+from lockgate.framework.testing.source_suite import PushDownConformance
 from lockgate.pushdown import (
     Aggregate,
     AggregatePushDown,
@@ -31,7 +32,6 @@ from lockgate.pushdown import (
     col,
     count,
 )
-from lockgate.pushdown.conformance import PushDownConformance
 
 ROWS = pa.table({"day": ["a", "b", "b", "c"], "id": [1, 2, 3, 4], "v": [7, None, 9, 1]})
 

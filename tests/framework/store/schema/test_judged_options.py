@@ -13,10 +13,10 @@ from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatErro
 from lockgate.framework.options.table_options import KNOWN
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
-from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.scan.table_selection import SELECTING as OPTIONS_HONOURED
 from lockgate.framework.store.schema.judged_options import JUDGED, Verdict, judgement_of
-from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.pushdown import Aggregate, Function, col
 
 MakeTable = Callable[..., Table]

@@ -9,7 +9,7 @@ import pytest
 
 from lockgate.errors import InputError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store import Table
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.streams.change_range import changed_files, range_of
 
 MakeTable = Callable[..., Table]

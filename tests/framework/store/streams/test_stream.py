@@ -13,8 +13,8 @@ from stream_rows import batches, rows_of, start
 from lockgate import procedures
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.streams.position import Position
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.stream import TableStream
 from lockgate.pushdown import col
 
@@ -27,7 +27,7 @@ def make_rows(*ids: int, v: str = "a") -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "v": [v] * len(ids)})
 
 
-def read(table: Table, begin: Position, *, kinds: bool = True, **options: str) -> list[Rows]:
+def read(table: Table, begin: StreamPlace, *, kinds: bool = True, **options: str) -> list[Rows]:
     """Return the rows of each batch that has some, sorted."""
     return [sorted(rows) for _, rows in batches(table, begin, kinds=kinds, **options) if rows]
 
@@ -174,7 +174,7 @@ def test_commits_without_changes_start_a_batch_only_once_they_are_many(
 ) -> None:
     table = make_table(primary_keys=("id",), bucket="1")
     table.append(make_rows(1))
-    begin = Position(2, 0, False, table.table_id, table.snapshot(1).commit_id)
+    begin = StreamPlace(2, 0, False, table.table_id, table.snapshot(1).commit_id)
     stream = of(table, {})
     for _ in range(9):
         compact(table)
@@ -355,19 +355,19 @@ def test_rows_that_an_overwrite_removed_are_counted_once_however_batches_are_cut
 )
 def test_a_text_that_is_no_position(text: str) -> None:
     with pytest.raises(InputError, match="no position of a stream"):
-        Position.from_json(text)
+        StreamPlace.from_json(text)
 
 
 def test_positions_are_in_the_order_of_the_stream(four: Table) -> None:
     places = [
-        Position(3, 0, True, "t", "c"),
-        Position(3, 7, True, "t", "c"),
-        Position(4, 0, False, "t", "c"),
-        Position(4, 2, False, "t", "c"),
-        Position(5, 0, False, "t", "c"),
+        StreamPlace(3, 0, True, "t", "c"),
+        StreamPlace(3, 7, True, "t", "c"),
+        StreamPlace(4, 0, False, "t", "c"),
+        StreamPlace(4, 2, False, "t", "c"),
+        StreamPlace(5, 0, False, "t", "c"),
     ]
     assert [each.sort_key for each in places] == sorted({each.sort_key for each in places})
-    assert [Position.from_json(each.to_json()) for each in places] == places
+    assert [StreamPlace.from_json(each.to_json()) for each in places] == places
     begin = start(four, **DOTS)
     with pytest.raises(InputError, match="cannot go from"):
         of(four, {}).batch(of(four, {}).end_of_batch(begin), begin)

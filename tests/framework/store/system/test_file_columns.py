@@ -13,9 +13,9 @@ from lockgate.errors import ColumnNotFoundError, InputError
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.system.file_sums import FileSums, shown_files, sums_by, total_of
-from lockgate.framework.store.system.tables import METADATA
+from lockgate.framework.store.system.system_tables import METADATA
 from lockgate.framework.types import BIGINT, STRING
 from lockgate.pushdown import col
 
@@ -58,7 +58,7 @@ def evolved(catalog: Catalog, make_table: MakeTable) -> Table:
 def test_statistics_are_those_of_the_present_columns(
     evolved: Table, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr("lockgate.framework.store.system.batches.BATCH_ROWS", rows)
+    monkeypatch.setattr("lockgate.framework.store.system.row_batches.BATCH_ROWS", rows)
     found = evolved.system("files")
     assert found["null_value_counts"].to_pylist() == [
         "{a=0, d=null, e=1, z=0}",

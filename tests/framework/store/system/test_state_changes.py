@@ -15,9 +15,9 @@ from tracked_rows import tracked_table
 from lockgate import procedures
 from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.selection import Between, selection_of
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.scan.read_request import ReadRequest
+from lockgate.framework.store.scan.snapshot_selection import Between, selection_of
 from lockgate.pushdown import SortKey, col
 
 MakeTable = Callable[..., Table]

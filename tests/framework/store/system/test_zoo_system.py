@@ -14,9 +14,9 @@ from zoo import expected, unpack
 from lockgate.errors import LockgateError, NotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
-from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system
+from lockgate.framework.store.system.system_tables import METADATA, ROWS, columns_of_system
 from lockgate.framework.store.system.texts import sql_type
-from lockgate.framework.store.system.warehouse import read_warehouse
+from lockgate.framework.store.system.warehouse_system_tables import read_warehouse
 from lockgate.framework.types import DataField, row
 
 # No rows of these can be read here; their metadata can.

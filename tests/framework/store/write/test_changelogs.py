@@ -18,8 +18,8 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.options.changelog_options import FULL_COMPACTION, INPUT, LOOKUP
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Snapshot, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.merge.merge import VALUE_KIND
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.schema.schema import now_millis

@@ -14,7 +14,7 @@ from lockgate import procedures
 from lockgate.errors import CorruptFileError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, Table
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes
-from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.rows.bucket import hash_rows
 from lockgate.framework.types import BIGINT

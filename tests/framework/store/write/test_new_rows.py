@@ -15,9 +15,9 @@ from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, CommitKind, Schema, Table
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.ddl.schema_changes import SetOption
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.history.orphans import remove_orphan_files
-from lockgate.framework.store.scan.visible_files import stored_entries
+from lockgate.framework.store.maintenance.orphans import remove_orphan_files
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.scan.readable_files import stored_entries
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.write import new_rows
 from lockgate.pushdown import Aggregate, Function, col

@@ -26,7 +26,7 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.store import Catalog, DataFileMeta, Schema, Table
 from lockgate.framework.store.rows.bucket import bucket_of
-from lockgate.framework.store.rows.rows import file_field_ids, file_schema
+from lockgate.framework.store.rows.row_conversion import file_field_ids, file_schema
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.write import delete_keys, write_files
 from lockgate.pushdown import col

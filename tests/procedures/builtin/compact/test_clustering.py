@@ -14,9 +14,9 @@ from lockgate.errors import InputError, OptionError
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.maintenance.ordered_compaction import RowOrder
 from lockgate.framework.store.write import bucket_writer
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.compact.order import RowOrder
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 

@@ -23,9 +23,9 @@ from lockgate.errors import (
     TableNotFoundError,
 )
 from lockgate.framework.store import Catalog, CommitKind, Schema
+from lockgate.framework.store.maintenance.compaction import rewrite
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.compact import compact as compact_module
-from lockgate.procedures.builtin.compact.compaction import rewrite
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 

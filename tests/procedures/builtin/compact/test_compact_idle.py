@@ -11,8 +11,8 @@ import pytest
 from lockgate.errors import InputError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.maintenance import idle_partitions
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.compact import idle
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 Run = Callable[..., ProcedureResult]
@@ -37,7 +37,7 @@ def test_only_idle_partitions_are_compacted(table: Table, run: Run, monkeypatch:
     live = table.manifests.live_files(table.latest_snapshot())
     newest = max(entry.file.creation_time_millis or 0 for entry in live if entry.partition == ("one",))
     later = min(entry.file.creation_time_millis or 0 for entry in live if entry.partition == ("two",))
-    monkeypatch.setattr(idle, "wall_clock_millis", lambda: newest + 60_000)
+    monkeypatch.setattr(idle_partitions, "wall_clock_millis", lambda: newest + 60_000)
     assert newest < later
     assert run("compact", "db.t", partition_idle_time="61 s")["files_rewritten"] == 0
     assert run("compact", "db.t", partition_idle_time="60 s")["files_rewritten"] == 3

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from lockgate.errors import CommitConflictError, InputError, ProcedureError, UnsupportedError
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.maintenance import ordered_compaction as order_module
+from lockgate.framework.store.maintenance.curves import hilbert, quantiles, ranks_of, zorder
 from lockgate.framework.store.write import bucket_writer
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.compact import compact as compact_module
-from lockgate.procedures.builtin.compact import order as order_module
-from lockgate.procedures.builtin.compact.curves import hilbert, quantiles, ranks_of, zorder
 from lockgate.pushdown import col
 
 pytestmark = pytest.mark.usefixtures("without_lineage")

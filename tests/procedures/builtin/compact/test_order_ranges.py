@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.maintenance import order_ranges as ranges_module
+from lockgate.framework.store.maintenance import ordered_compaction as order_module
+from lockgate.framework.store.maintenance.curves import hilbert, zorder
+from lockgate.framework.store.maintenance.order_ranges import Sample
 from lockgate.framework.store.write import bucket_writer
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.compact import order as order_module
-from lockgate.procedures.builtin.compact import ranges as ranges_module
-from lockgate.procedures.builtin.compact.curves import hilbert, zorder
-from lockgate.procedures.builtin.compact.ranges import Sample
 from lockgate.pushdown import col
 
 pytestmark = pytest.mark.usefixtures("without_lineage")

@@ -12,7 +12,7 @@ import pytest
 
 from lockgate.errors import InputError, NamespaceNotFoundError, ProcedureError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.history import orphans
+from lockgate.framework.store.maintenance import orphans
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.procedures import ProcedureResult
 

@@ -18,7 +18,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn, RenameColumn
-from lockgate.framework.store.history import clone as clone_module
+from lockgate.framework.store.history import table_clone as clone_module
 from lockgate.framework.types import INT
 from lockgate.procedures import ProcedureResult
 from lockgate.pushdown import Comparison, Op

@@ -41,7 +41,7 @@ def _strip_tags(path: Path) -> None:
     """Make of a file what another writer would have written: without any of Lockgate's metadata."""
     from lockgate.framework.orc.format import proto
     from lockgate.framework.orc.format.tail import read_tail
-    from lockgate.framework.orc.sources.source import open_source
+    from lockgate.framework.orc.sources.file_source import open_source
 
     source = open_source(path, None)
     tail = read_tail(source)

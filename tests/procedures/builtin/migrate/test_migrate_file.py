@@ -19,7 +19,7 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.types import DataField
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.migrate import files as files_module
+from lockgate.procedures.builtin.migrate import file_adoption as files_module
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 Run = Callable[..., ProcedureResult]

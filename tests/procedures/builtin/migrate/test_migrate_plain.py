@@ -170,7 +170,7 @@ def test_columns_that_came_later_are_null(catalog: Catalog, run: Run, tmp_path: 
 def test_days_of_the_julian_calendar_are_refused(
     catalog: Catalog, run: Run, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    from lockgate.procedures.builtin.migrate import plain_files
+    from lockgate.procedures.builtin.migrate import foreign_files
 
     old = pa.table({"d": pa.array([datetime.date(1500, 1, 1)], pa.date32())})
     parquet(tmp_path / "o", "a.parquet", old)
@@ -191,13 +191,13 @@ def test_days_of_the_julian_calendar_are_refused(
         def __getattr__(self, name: str) -> Any:
             return "parquet-mr version 1.12" if name == "created_by" else getattr(self.wrapped, name)
 
-    opened = plain_files.ParquetSource.check_calendar
+    opened = foreign_files.ParquetSource.check_calendar
 
     def check(self: Any) -> None:
         self._metadata = Wrapped(self._metadata)
         opened(self)
 
-    monkeypatch.setattr(plain_files.ParquetSource, "check_calendar", check)
+    monkeypatch.setattr(foreign_files.ParquetSource, "check_calendar", check)
     migrate(run, tmp_path / "new", target_table="db.new")
     for folder in ("o", "legacy"):
         with pytest.raises(UnsupportedError, match="Julian"):

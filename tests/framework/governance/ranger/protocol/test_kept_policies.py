@@ -14,8 +14,8 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import UnsafePathError
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
 NOWHERE = "http://127.0.0.1:9"
 

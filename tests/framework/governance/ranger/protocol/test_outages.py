@@ -19,11 +19,11 @@ from ranger_world import allow, allowed, service
 
 from lockgate.cli.main import main
 from lockgate.errors import OptionError, PolicyError
-from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
-from lockgate.framework.governance.ranger.protocol.client import Content
+from lockgate.framework.governance.ranger.protocol.admin_client import Content
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.download_cache import PolicyCache
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
 
 @pytest.fixture
@@ -154,9 +154,9 @@ def test_a_kill_between_two_renames_leaves_the_version_before(admin: StandIn, tm
 WRITER = """
 import sys
 from pathlib import Path
-from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
-from lockgate.framework.governance.ranger.protocol.client import Content
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+from lockgate.framework.governance.ranger.protocol.download_cache import PolicyCache
+from lockgate.framework.governance.ranger.protocol.admin_client import Content
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 cache = PolicyCache(AdminSettings(("http://127.0.0.1:9",), "lake", Path(sys.argv[1])))
 number = 0
 while True:

@@ -13,7 +13,7 @@ from ranger_world import allow, allowed, service
 
 from lockgate.errors import NotFoundError, PolicyError
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.governance import AdminSettings, GrantChange, PolicyApi
 
 NAME = "lake/db/t, all"

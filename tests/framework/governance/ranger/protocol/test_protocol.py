@@ -14,9 +14,9 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError, PolicyError, UnsafePathError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
 ANN = {"users": ["ann"]}
 

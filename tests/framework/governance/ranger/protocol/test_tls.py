@@ -16,10 +16,10 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.connection import AdminError
 from lockgate.framework.governance.ranger.protocol.credential_files import PASSWORD_VARIABLE, credential
-from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
+from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
 STORES = Path(__file__).resolve().parents[4] / "fixtures" / "key_stores"
 PASSWORD = "trustno1"

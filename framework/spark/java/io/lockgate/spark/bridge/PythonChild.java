@@ -148,7 +148,7 @@ final class PythonChild {
   private ProcessBuilder builder() {
     // Without -P Python would take modules from the folder that the server was started in.
     ProcessBuilder builder =
-        new ProcessBuilder(python, "-P", "-u", "-m", "lockgate.framework.spark.child");
+        new ProcessBuilder(python, "-P", "-u", "-m", "lockgate.framework.spark.session.child");
     Map<String, String> environment = builder.environment();
     environment.put("PYSPARK_GATEWAY_PORT", Integer.toString(gateway.getListeningPort()));
     environment.put("PYSPARK_GATEWAY_SECRET", gateway.secret());

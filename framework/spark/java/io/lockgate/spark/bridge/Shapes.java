@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * The shapes of Python's answers, as its operations declare them: {@code
- * lockgate.framework.spark.bridge.shapes} says what a shape is.
+ * lockgate.framework.spark.messages.shapes} says what a shape is.
  *
  * <p>An answer is checked where it arrives, so that whatever reads it finds what it looks for.
  */

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 /**
  * The keys of the indexed columns of one file, each once for each block of rows.
  *
- * <p>framework/index/database/task_keys.py says how its bytes are made up.
+ * <p>framework/index/database/collected_keys.py says how its bytes are made up.
  */
 public final class KeyCollector {
   private static final long MAGIC = 0x31305359454B474CL; // LGKEYS01

@@ -6,7 +6,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The pieces of texts, three bytes long, with A to Z as a to z; and those of texts with letters
- * that fold to ASCII's as if they were, as framework/index/database/kinds.py makes them.
+ * that fold to ASCII's as if they were, as framework/index/database/segment_kinds.py makes them.
  */
 final class TextPieces implements ColumnKeys.Source {
   private static final int PIECE_BITS = 0xFFFFFF;

@@ -188,7 +188,7 @@ final class States {
 
   /**
    * The mark of the snapshot whose state is in a folder, as {@code mark_of} of {@code
-   * lookup/cache/generation_info.py} has it; 0 if there is none.
+   * lookup/cache/version_info.py} has it; 0 if there is none.
    */
   private static long markIn(Path folder) {
     try {

@@ -1,0 +1,166 @@
+"""Keys that Spark's tasks have collected of a file: what tasks are asked for, and what their bytes say.
+
+The bytes begin with a magic number, the rows of the file, the rows of a block, and the number of columns. A
+column has a byte that says whether it was collected. Then come the number of its runs, two bitmaps of blocks
+(those with a null, those with a value), and the runs. A run has keys of one block, ascending: the number of
+the block, the number of keys, the width of distances in bytes, the first key, and the distance of each other
+key from the one before. A block may have several runs. The end is a checksum of all.
+
+`io.lockgate.spark.index` is the twin that writes them. An executor may send anything else: InputError.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lockgate.errors import InputError
+from lockgate.framework.index.database.blooms import BLOOM, Blooms
+from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES, Ngrams, Values
+from lockgate.framework.index.database.words import WORDS, Words
+from lockgate.framework.plugins import IndexKind, TaskColumn
+from lockgate.framework.store.schema.file_indexes import value_kind_of
+from lockgate.framework.store.schema.table_indexes import IndexedField
+from lockgate.framework.types import Kind
+from lockgate.pushdown.index.ordered import distinct
+from lockgate.pushdown.index.postings import sorted_pairs
+from lockgate.pushdown.index.segment import PartContent
+
+Keys = npt.NDArray[np.uint64]
+
+MAGIC = b"LGKEYS01"
+_TWINS: dict[str, type] = {VALUES: Values, BLOOM: Blooms, NGRAMS: Ngrams, WORDS: Words}
+_HEAD = struct.Struct("<8sQQI")
+_RUNS = struct.Struct("<I")
+_RUN = struct.Struct("<IIBQ")
+_SUM = struct.Struct("<I")
+# Keys of all kinds have fewer bits, so that no sum of distances is beyond 64.
+_KEY_BITS, _WIDEST = 40, 5
+# Files of more blocks are read again: a few bytes must not stand for billions of blocks.
+_MOST_BLOCKS = 2**20
+_NONE: Keys = np.zeros(0, np.uint64)
+
+
+def task_column(indexed: IndexedField, kind: IndexKind) -> TaskColumn | None:
+    """Return what tasks are asked to collect of a column; None if only Python can."""
+    if type(kind) is not _TWINS.get(indexed.kind):
+        return None
+    values = value_kind_of(indexed.field.type)
+    # Spark has no rows with times of day.
+    if values is None or indexed.field.type.kind is Kind.TIME:
+        return None
+    return TaskColumn(indexed.field.name, indexed.kind, values.name)
+
+
+@dataclass(frozen=True)
+class CollectedKeys:
+    """The keys of one column: with the number of the block of each, and the blocks of nulls and of values."""
+
+    keys: Keys
+    blocks: Keys
+    nulls: BitMap
+    values: BitMap
+
+    def content(self, blocks: int, *, chosen: bool) -> PartContent:
+        """Return the part of a segment that says this of a file of so many blocks."""
+        if blocks > 1:
+            pairs = sorted_pairs(self.keys, self.blocks)
+        else:
+            keys = self.keys if bool(np.all(self.keys[1:] > self.keys[:-1])) else distinct(self.keys)
+            pairs = keys, np.zeros(len(keys), np.uint64)
+        return PartContent(*pairs, BitMap([0]), self.nulls, self.values, chosen)
+
+
+def blocks_of(rows: int, block_rows: int) -> int:
+    """Return the number of blocks of a file."""
+    return max(1, -(-rows // block_rows))
+
+
+def read_keys(data: bytes, columns: int, rows: int, block_rows: int) -> list[CollectedKeys | None]:
+    """Return the keys of columns of a file, None for those that the task has not collected.
+
+    Raises InputError for bytes that are damaged, or about another file or other columns.
+    """
+    if len(data) < _HEAD.size + _SUM.size:
+        raise InputError(f"{len(data)} bytes are no keys of a file")
+    content = memoryview(data)[: -_SUM.size]
+    if zlib.crc32(content) != _SUM.unpack_from(data, len(content))[0]:
+        raise InputError("the keys of a file are damaged")
+    found = _HEAD.unpack_from(content)
+    if found != (MAGIC, rows, block_rows, columns):
+        raise InputError("the keys are of another file, of other columns or in another format")
+    blocks = blocks_of(rows, block_rows)
+    if blocks > _MOST_BLOCKS:
+        raise InputError(f"the keys are of {blocks} blocks of a file, at most {_MOST_BLOCKS} are read")
+    cursor = _Cursor(content, _HEAD.size)
+    read = [_read_column(cursor, blocks) for _ in range(columns)]
+    if cursor.at != len(content):
+        raise InputError("there is more than the keys of a file")
+    return read
+
+
+class _Cursor:
+    """A place in bytes, beyond whose end nothing can be read."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def take(self, count: int) -> memoryview:
+        """Return the next bytes."""
+        if count > len(self._data) - self.at:
+            raise InputError("the keys of a file are cut off")
+        self.at += count
+        return self._data[self.at - count : self.at]
+
+    def numbers(self, form: struct.Struct) -> tuple[int, ...]:
+        """Return the next numbers."""
+        return form.unpack(self.take(form.size))
+
+
+def _read_column(cursor: _Cursor, blocks: int) -> CollectedKeys | None:
+    state = cursor.take(1)[0]
+    if state > 1:
+        raise InputError("a column is neither collected nor left out")
+    if not state:
+        return None
+    (count,) = cursor.numbers(_RUNS)
+    nulls, values = _read_blocks(cursor, blocks), _read_blocks(cursor, blocks)
+    numbers: list[int] = []
+    runs: list[Keys] = []
+    for _ in range(count):
+        block, keys = _read_run(cursor, blocks)
+        numbers.append(block)
+        runs.append(keys)
+    lengths = [len(each) for each in runs]
+    keys = np.concatenate([_NONE, *runs])
+    return CollectedKeys(keys, np.repeat(np.array(numbers, np.uint64), lengths), nulls, values)
+
+
+def _read_blocks(cursor: _Cursor, blocks: int) -> BitMap:
+    flags = np.unpackbits(np.frombuffer(cursor.take((blocks + 7) // 8), np.uint8), bitorder="little")
+    found = np.flatnonzero(flags)
+    if len(found) and int(found[-1]) >= blocks:
+        raise InputError("a block lies beyond the end of the file")
+    return BitMap(found.astype(np.uint32))
+
+
+def _read_run(cursor: _Cursor, blocks: int) -> tuple[int, Keys]:
+    block, count, width, first = cursor.numbers(_RUN)
+    if block >= blocks or not count or width > _WIDEST or (not width and count > 1):
+        raise InputError("keys of a block contradict themselves")
+    raw = np.frombuffer(cursor.take((count - 1) * width), np.uint8).reshape(count - 1, width)
+    distances = np.zeros((count - 1, 8), np.uint8)
+    distances[:, :width] = raw
+    keys = np.empty(count, np.uint64)
+    keys[0] = first
+    keys[1:] = distances.view("<u8").ravel()
+    # The sum of so few distances of so few bits has no more than 64.
+    if first >> _KEY_BITS or count >> 20 or int(keys[1:].sum(dtype=np.uint64)) + first >> _KEY_BITS:
+        raise InputError("a key is larger than keys are")
+    return block, np.cumsum(keys, dtype=np.uint64)

@@ -1,0 +1,207 @@
+"""The step of pruning by the index database: files, and blocks of rows in them, that may have a match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lockgate.errors import CorruptFileError
+from lockgate.framework.index.database.bounds import skipped_manifests
+from lockgate.framework.index.database.index_segments import opened, report_damage, segment_entries
+from lockgate.framework.index.database.joins import joined_files
+from lockgate.framework.plugins import (
+    AskedKeys,
+    CandidateFile,
+    FileSet,
+    JoinedColumn,
+    SkippedManifests,
+    plugins,
+)
+from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.manifests.manifest import ManifestFileMeta
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.wider_types import can_widen
+from lockgate.framework.types import DataField, Kind, parse_type
+from lockgate.pushdown import Comparison, Op, Predicate, with_literals
+from lockgate.pushdown.index.container import damage_named
+from lockgate.pushdown.index.row_ranges import matching_ranges
+from lockgate.pushdown.index.segment import PartName, Segment, SegmentPart
+
+Mask = npt.NDArray[np.bool_]
+
+
+class ByIndex:
+    """Leaves out files, and rows of files that are read, where no segment has what a query asks for.
+
+    Files that no segment covers are kept. A segment that is missing or damaged is reported, and knows
+    nothing. `note` says how many segments were asked.
+    """
+
+    name = "index"
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self.note = ""
+        self._asked: _Answers | None = None
+
+    def left(self, predicate: Predicate, files: FileSet) -> Mask | None:
+        """Return which files of a snapshot may have a match."""
+        answers = self._answers(predicate, files.index_manifest, files.read_schema_id)
+        mask = np.ones(len(files), np.bool_)
+        for segment, places in answers.found():
+            at, numbers = files.positions(segment.name, segment.files.numbers.get)
+            mask[at] &= segment.files.having(places)[numbers]
+        self.note = answers.note
+        return None if mask.all() else mask
+
+    def manifests(
+        self,
+        predicate: Predicate,
+        schema: TableSchema,
+        manifests: Sequence[ManifestFileMeta],
+        index_manifest: str | None,
+    ) -> SkippedManifests | None:
+        """Return the manifests that list no file with a match, by bounds of columns in each."""
+        return skipped_manifests(self._table, predicate, schema, manifests, index_manifest)
+
+    def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
+        """Return which files may have a match, one by one."""
+        return [self._places(predicate, file) is not _NOTHING for file in files]
+
+    def joins(self, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]) -> list[bool]:
+        """Return which files may have a row with a partner in each of some joins."""
+        return joined_files(self._table, files, joined)
+
+    def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
+        """Return the rows of the blocks of a file that may have a match, None if all may."""
+        places = self._places(predicate, file)
+        return BitMap() if places is _NOTHING else places
+
+    def _places(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
+        """Return the rows that may match, None if any may, `_NOTHING` if none does."""
+        name, rows = file.path.rpartition("/")[2], None
+        schema_id = self._table.schema.id if file.read_schema_id is None else file.read_schema_id
+        for segment, places in self._answers(predicate, file.index_manifest, schema_id).found():
+            number = segment.files.numbers.get(name)
+            if number is not None:
+                own = segment.files.rows_of(number, places)
+                rows = own if rows is None else rows & own
+        if rows is None or len(rows) == file.rows:
+            return None
+        return rows or _NOTHING
+
+    def _answers(self, predicate: Predicate, manifest: str | None, schema_id: int) -> _Answers:
+        asked = self._asked
+        if asked is None or not asked.is_of(predicate, manifest, schema_id):
+            table = self._table
+            schema = table.schema if schema_id == table.schema.id else table.schema_of(schema_id)
+            asked = self._asked = _Answers(table, schema, predicate, manifest)
+        return asked
+
+
+_NOTHING = BitMap()
+
+
+@dataclass
+class _Answers:
+    """The places of each segment of a snapshot that may match a predicate, found when first asked."""
+
+    table: TableHandle
+    schema: TableSchema
+    predicate: Predicate
+    manifest: str | None
+    note: str = ""
+    _found: list[tuple[Segment, BitMap]] | None = None
+    _keys: dict[tuple[int, str, str], AskedKeys | None] = field(default_factory=dict)
+
+    def is_of(self, predicate: Predicate, manifest: str | None, schema_id: int) -> bool:
+        return self.predicate is predicate and (self.manifest, self.schema.id) == (manifest, schema_id)
+
+    def found(self) -> list[tuple[Segment, BitMap]]:
+        if self._found is None:
+            self._found = list(self._of_segments())
+        return self._found
+
+    def _of_segments(self) -> Iterator[tuple[Segment, BitMap]]:
+        entries = segment_entries(self.table, self.manifest)
+        lost = 0
+        for entry in entries:
+            segment = opened(self.table, entry)
+            if segment is None:
+                lost += 1
+                continue
+            try:
+                places = self._places(segment)
+            except (CorruptFileError, FileNotFoundError) as error:
+                report_damage(segment.name, error)
+                lost += 1
+                continue
+            if places is not None:
+                yield segment, places
+        self.note = f"{len(entries)} segments{f', {lost} of them damaged' if lost else ''}" if entries else ""
+
+    def _places(self, segment: Segment) -> BitMap | None:
+        with damage_named(segment.name):
+            return matching_ranges(self._normalized, lambda each: self._known(each, segment))
+
+    @cached_property
+    def _normalized(self) -> Predicate:
+        """The predicate as it is asked, whose comparisons live as long as this does."""
+        return with_literals(self.predicate)
+
+    def _known(self, comparison: Comparison, segment: Segment) -> BitMap | None:
+        """Return the places of a segment where a comparison may be true, None if any may be."""
+        found: BitMap | None = None
+        column = self._field(comparison)
+        for name, part in segment.parts.items() if column is not None else ():
+            if column is not None and _fits(name, column):
+                places = part.unknown | self._of_part(comparison, name, part)
+                found = places if found is None else found & places
+        return found
+
+    def _field(self, comparison: Comparison) -> DataField | None:
+        if len(comparison.field) > 1:
+            return None
+        found = self.schema.field(comparison.field[0])
+        return None if found.id in self._secret or found.type.kind is Kind.CHAR else found
+
+    @cached_property
+    def _secret(self) -> set[int | str]:
+        """The columns that are encrypted, by the schema that is read or by the table's."""
+        return {path[0] for each in (self.schema, self.table.schema) for path in secrets_of(each).keys}
+
+    def _of_part(self, comparison: Comparison, name: PartName, part: SegmentPart) -> BitMap:
+        if comparison.op is Op.IS_NOT_NULL:
+            return part.values
+        valid = any(literal.is_valid for literal in comparison.literals)
+        if comparison.op is Op.IS_NULL or (comparison.op is Op.EQ_NULL_SAFE and not valid):
+            return part.nulls
+        if not valid:
+            return BitMap()  # null literals only: the comparison is never true
+        asked = self._keys_of(comparison, name)
+        if asked is None:
+            return part.values
+        found = [part.places(each.keys, every=each.every) for each in (asked, *asked.others)]
+        return BitMap.union(*found)
+
+    def _keys_of(self, comparison: Comparison, name: PartName) -> AskedKeys | None:
+        # `_normalized` holds the comparison, so no other one has its id.
+        key = (id(comparison), name.kind, name.type)
+        if key not in self._keys:
+            kind = plugins().index_kinds()[name.kind]
+            self._keys[key] = kind.asked(comparison, parse_type(name.type))
+        return self._keys[key]
+
+
+def _fits(name: PartName, column: DataField) -> bool:
+    """Say whether a part is of a column, whose values have stayed what they were written as."""
+    if name.field != column.id or name.kind not in plugins().index_kinds():
+        return False
+    written = parse_type(name.type)
+    return written == column.type.with_nullable(True) or can_widen(written, column.type)

@@ -1,0 +1,1 @@
+"""What an operation may use: open catalogs, sessions of the JVM, and its context."""

@@ -1,0 +1,1 @@
+"""Enforcement: what a statement may read, write and set in a governed session."""

@@ -1,0 +1,108 @@
+"""Operations on partitions, which exist as long as they have rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import UnsupportedError
+from lockgate.framework.access import Action
+from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.messages.shared_messages import Committed, RowsJson
+from lockgate.framework.spark.messages.table_messages import DropPartitionsRequest, ListPartitionsRequest
+from lockgate.framework.spark.messages.write_messages import DeleteRequest
+from lockgate.framework.store.pruning.pruners import PartitionPruner
+from lockgate.framework.types import value_from_json, value_to_json
+from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.tables.table import Table
+
+
+def list_partitions(context: OperationContext, request: ListPartitionsRequest) -> RowsJson:
+    """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
+    from lockgate.framework.store.grants import grant
+    from lockgate.framework.store.scan.read_request import require_unrestricted
+
+    table = context.table()
+    keys = table.schema.partition_keys
+    types = table.schema.types_of(keys)
+    require_unrestricted(table, grant(table, Action.SELECT, keys), "partitions")
+    wanted = {
+        name: value_from_json(table.schema.field(name).type, value)
+        for name, value in request["where"].items()
+    }
+    found = {entry.partition for entry in table.manifests.live_files(table.latest_snapshot())}
+    # Compared as tuples, in which NaN is equal to itself.
+    rows = [
+        row for row in found if all((row[keys.index(name)],) == (value,) for name, value in wanted.items())
+    ]
+    rows.sort(key=lambda row: [(value is not None, value) for value in row])
+    return {
+        "rows": [[value_to_json(kind, value) for kind, value in zip(types, row, strict=True)] for row in rows]
+    }
+
+
+def drop_partitions(context: OperationContext, request: DropPartitionsRequest) -> bool:
+    """Delete all rows of some partitions, in one snapshot."""
+    from lockgate.framework.store.commit.message import CommitMessage
+    from lockgate.framework.store.grants import grant
+    from lockgate.framework.store.scan.readable_files import visible_entries
+
+    table = context.table()
+    types = table.schema.types_of(table.schema.partition_keys)
+    dropped = {
+        tuple(value_from_json(kind, value) for kind, value in zip(types, row, strict=True))
+        for row in request["partitions"]
+    }
+    grant(table, Action.DELETE)
+    latest = table.latest_snapshot()
+    entries = [] if latest is None else visible_entries(table, latest)
+    deletions = [CommitMessage.replacing([entry]) for entry in entries if entry.partition in dropped]
+    if not deletions or latest is None:
+        return False
+    table.commit(deletions, kind="OVERWRITE", base_snapshot_id=latest.id)
+    return True
+
+
+# --- deleting by filters ------------------------------------------------------------------------
+
+
+def chosen_by(table: Table, predicate: Predicate | None) -> Overwrite:
+    """Return the choice of partitions by a predicate; UnsupportedError if it does not select whole ones."""
+    if predicate is None:
+        raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
+    return PartitionPruner(table.schema, predicate).keeps_partition
+
+
+def whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
+    """Return the predicate that `filters` make if it selects whole partitions, else None."""
+    predicates = [from_json(item) for item in filters]
+    chosen = all_of(*(item for item in predicates if item is not None))
+    whole = isinstance(chosen, AlwaysTrue) or reads_only(chosen, table.schema.partition_keys)
+    return chosen if whole and None not in predicates else None
+
+
+def can_delete(context: OperationContext, request: DeleteRequest) -> bool:
+    """Tell whether a DELETE needs only metadata."""
+    return whole_partitions(context.table(), request["filters"]) is not None
+
+
+def delete_where(context: OperationContext, request: DeleteRequest) -> Committed:
+    """Delete whole partitions without reading a row."""
+    from lockgate.framework.store.grants import grant
+
+    table = context.table()
+    grant(table, Action.DELETE)  # of a table without rows too
+    chosen = chosen_by(table, whole_partitions(table, request["filters"]))
+    if table.latest_snapshot() is None:
+        return {"snapshot_id": None}
+    return {"snapshot_id": table.commit([], kind="OVERWRITE", overwrite=chosen).id}
+
+
+OPERATIONS = {
+    "partition.list": list_partitions,
+    "partition.drop": drop_partitions,
+    "delete.can": can_delete,
+    "delete.where": delete_where,
+}

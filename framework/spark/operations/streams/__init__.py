@@ -1,1 +1,0 @@
-"""Operations on streams that read tables."""

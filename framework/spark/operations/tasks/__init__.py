@@ -1,1 +1,0 @@
-"""Messages of tasks that write: the keys of their files."""

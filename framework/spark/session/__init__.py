@@ -1,0 +1,1 @@
+"""Sessions: making one, attaching to one, and the lake that it has."""

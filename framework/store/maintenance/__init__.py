@@ -1,0 +1,1 @@
+"""Maintenance: files rewritten, snapshots expired, partitions dropped, orphans removed."""

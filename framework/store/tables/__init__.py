@@ -1,0 +1,1 @@
+"""Warehouses and tables, as everything above the store uses them."""

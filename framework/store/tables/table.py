@@ -1,0 +1,385 @@
+"""One table, as everything above the store uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from lockgate.errors import CommitConflictError, InputError
+from lockgate.framework.access import Action
+from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.options import table_options
+from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.framework.store.tables.table_history import TableHistory
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.vector_changes import MarkedRows
+    from lockgate.framework.store.history.changes import Change
+    from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer
+    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.scan.snapshot_selection import Between
+    from lockgate.pushdown import Aggregate, Predicate, SortKey
+
+# Data that may be written: a table, or batches of one schema.
+Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
+
+
+class Table(TableHistory):
+    """A table with the schema that it had when it was loaded; each call looks up snapshots."""
+
+    # The warehouse's choice for values of encrypted columns that a table would get in the clear.
+    on_plaintext = ""
+
+    # --- state -------------------------------------------------------------------------------
+
+    def with_schema(self, schema_id: int) -> Table:
+        """Return the table as it is under one of its schemas, for a query that was analysed with it."""
+        if schema_id == self.schema.id:
+            return self
+        return self.sibling(self.identifier, self.schema_of(schema_id))
+
+    def sibling(self, identifier: Identifier, schema: TableSchema) -> Table:
+        """Return the same table under another name or schema: a branch of it, or as it was."""
+        table = Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
+        table.principal = self.principal
+        return table
+
+    @named_errors
+    def set_wrapped_keys(self, text: str) -> None:
+        """Store another `orc.keys.wrapped`, made by a method of `EnvelopeKeyProvider` such as `roll`, in a
+        new schema.
+
+        It applies to tables that are loaded from now on. Raises OptionError for a malformed text, InputError
+        if it lacks a key that the present one has, CommitConflictError if the table was altered concurrently.
+        """
+        grant(self, Action.ALTER)
+        from lockgate.framework.store.confidential.stored_wrapped_keys import store_wrapped_keys
+
+        store_wrapped_keys(self, text)
+
+    # --- reading -----------------------------------------------------------------------------
+
+    @named_errors
+    def scan(
+        self,
+        predicate: Predicate | ReadRequest | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        between: Between | None = None,
+        limit: int | None = None,
+        order: Sequence[SortKey] = (),
+        own_schema: bool = True,
+    ) -> ScanPlan:
+        """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
+        added; see `scan.plan_scan`. Give either these or a `ReadRequest`; both are an InputError."""
+        from lockgate.framework.store.scan.read_request import ReadRequest, request_of
+        from lockgate.framework.store.scan.scan import plan_scan
+
+        given, wanted = (predicate, None) if isinstance(predicate, ReadRequest) else (None, predicate)
+        request = request_of(
+            given,
+            wanted,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            between=between,
+            limit=limit,
+            order=order,
+            own_schema=own_schema,
+        )
+        return plan_scan(self, request)
+
+    @named_errors
+    def aggregate(
+        self,
+        aggregates: Sequence[Aggregate],
+        *,
+        group_by: Sequence[str] = (),
+        predicate: Predicate | ReadRequest | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+    ) -> AggregateAnswer:
+        """Answer COUNT, MIN and MAX from metadata, or say why that is not exact; see
+        `aggregates.answer_aggregates`.
+
+        No data file is opened. `predicate` and `group_by` may name partition columns. A `ReadRequest` in
+        place of the predicate names the snapshot too; its columns do not matter.
+        """
+        from lockgate.framework.store.scan.metadata_aggregates import answer_aggregates
+        from lockgate.framework.store.scan.read_request import ReadRequest, request_of
+
+        given, wanted = (predicate, None) if isinstance(predicate, ReadRequest) else (None, predicate)
+        request = request_of(given, wanted, snapshot_id=snapshot_id, tag=tag)
+        paths = [(name,) for name in group_by]
+        return answer_aggregates(self, aggregates, paths, dataclasses.replace(request, columns=()))
+
+    @named_errors
+    def read(
+        self,
+        plan: ScanPlan | ReadRequest | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+        strict: bool = False,
+    ) -> pa.Table:
+        """Return the rows of a plan, or of the newest snapshot; see `read.read_table`.
+
+        Give either a `plan` or the arguments of `scan`; both are an InputError.
+        """
+        from lockgate.framework.store.history.state_difference import difference_request, read_difference
+        from lockgate.framework.store.scan.read import read_table
+        from lockgate.framework.store.scan.read_request import ReadRequest, request_of
+
+        wanted = {
+            "columns": columns,
+            "snapshot_id": snapshot_id,
+            "tag": tag,
+            "limit": limit,
+            "strict": strict,
+        }
+        if plan is None or isinstance(plan, ReadRequest):
+            difference = difference_request(self, request_of(plan, predicate, **wanted))
+            if difference is not None:
+                return read_difference(self, difference)
+        return read_table(self, self._planned(plan, predicate, **wanted))
+
+    @named_errors
+    def read_batches(
+        self,
+        plan: ScanPlan | ReadRequest | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+        strict: bool = False,
+        own_schema: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what `read` returns, piece by piece; `own_schema` as for `scan`.
+
+        It decodes `threads` stripes at a time (None: one for each core); fewer need less memory.
+        """
+        from lockgate.framework.store.scan.read import read_batches
+
+        planned = self._planned(
+            plan,
+            predicate,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            limit=limit,
+            strict=strict,
+            own_schema=own_schema,
+        )
+        return read_batches(self, planned, threads=threads)
+
+    def _planned(
+        self, plan: ScanPlan | ReadRequest | None, predicate: Predicate | None, **wanted: Any
+    ) -> ScanPlan:
+        from lockgate.framework.store.scan.read_request import ReadRequest, request_of
+        from lockgate.framework.store.scan.scan import plan_scan
+
+        if plan is None or isinstance(plan, ReadRequest):
+            return plan_scan(self, request_of(plan, predicate, **wanted))
+        # A plan is what came of a request.
+        request_of(ReadRequest(), predicate, **wanted)
+        return plan
+
+    @named_errors
+    def system(
+        self,
+        name: str,
+        request: ReadRequest | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Return the rows of the system table `t$<name>`, such as `snapshots`; see `tables.read_system`.
+
+        Give either a request or its parts; both are an InputError.
+        """
+        from lockgate.framework.store.scan.read_request import request_of
+        from lockgate.framework.store.system.system_tables import read_system
+
+        wanted = request_of(
+            request, predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit
+        )
+        return read_system(self, name, wanted)
+
+    @named_errors
+    def changes(
+        self, after: int | ReadRequest, upto: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> Iterator[Change]:
+        """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`.
+
+        A `ReadRequest` with a range as the first argument replaces all others; InputError if there are
+        others.
+        """
+        from lockgate.framework.store.history.changes import read_changes
+        from lockgate.framework.store.scan.read_request import ReadRequest
+        from lockgate.framework.store.scan.snapshot_selection import Between
+
+        if isinstance(after, ReadRequest):
+            if upto is not None or columns is not None:
+                raise InputError("a request holds range and columns already; give either it or them")
+            return read_changes(self, after)
+        if upto is None:
+            raise InputError("changes need a range of snapshots: give the last one, `upto`, too")
+        names = None if columns is None else tuple(columns)
+        return read_changes(self, ReadRequest(columns=names, between=Between(after, upto)))
+
+    # --- writing -----------------------------------------------------------------------------
+
+    @named_errors
+    def write(
+        self, data: Data, *, kinds: pa.Array | None = None, overwrite: Mapping[str, Any] | None = None
+    ) -> list[CommitMessage]:
+        """Write data files, which become visible by `commit`; see `write.write_files`.
+
+        Warns of values of encrypted columns that the table would hold in the clear, or raises PlaintextError
+        (`encryption.on-plaintext`). Raises UnsupportedFormatError if another engine gave the table a feature
+        that is not written here.
+        """
+        from lockgate.framework.store.confidential.plaintext_writes import judged
+        from lockgate.framework.store.write.write import write_files
+
+        check_writable(self.schema)
+        grant(self, Action.INSERT)
+        if overwrite is not None:
+            grant(self, Action.DELETE)
+        return write_files(self, judged(self, data), kinds=kinds, overwrite=overwrite)
+
+    @named_errors
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        kind: str = CommitKind.APPEND,
+        user: str | None = None,
+        identifier: int | None = None,
+        base_snapshot_id: int | None = None,
+        base_commit_id: str | None = None,
+        overwrite: Overwrite | None = None,
+        marked: Sequence[MarkedRows] = (),
+    ) -> Snapshot:
+        """Make written files visible as one snapshot; see `commit.commit_messages`.
+
+        In key tables with deletion vectors a compaction follows, by which queries see the rows.
+        """
+        from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.write.new_rows import show_new_rows, shows_new_rows
+        from lockgate.framework.store.write.reassign import commit_reassigning
+
+        check_writable(self.schema)
+        if overwrite is not None:
+            grant(self, Action.DELETE)
+
+        def commit(messages: Sequence[CommitMessage]) -> Snapshot:
+            return commit_messages(
+                self,
+                messages,
+                kind=kind,
+                user=user,
+                identifier=identifier,
+                base_snapshot_id=base_snapshot_id,
+                base_commit_id=base_commit_id,
+                overwrite=overwrite,
+                marked=marked,
+            )
+
+        snapshot = commit_reassigning(self, messages, commit)
+        if kind != CommitKind.COMPACT and shows_new_rows(self.schema):
+            show_new_rows(self)
+        return snapshot
+
+    @named_errors
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files that `messages` would have added, unless they are live.
+
+        A commit may succeed and yet seem to fail. Where that cannot be found out nothing is deleted: files
+        that nobody refers to do no harm.
+        """
+        from lockgate.framework.store.write.abort import abort_messages
+
+        abort_messages(self, messages)
+
+    @named_errors
+    def append(self, data: Data) -> Snapshot:
+        """Write rows and commit them; a key table takes the row with a known key as its new version."""
+        return self._repeated(data, lambda: self._commit_or_abort(self.write(data)))
+
+    @named_errors
+    def overwrite(self, data: Data, partition: Mapping[str, Any] | None = None) -> Snapshot:
+        """Replace the rows of matching partitions, by default all rows of the table."""
+        spec = dict(partition or {})
+        return self._commit_or_abort(self.write(data, overwrite=spec), overwrite=spec)
+
+    @named_errors
+    def delete(self, keys: pa.Table | Predicate) -> Snapshot:
+        """Delete rows: those with `keys`, a table of a key table's key columns, or that match a predicate.
+
+        In tables without a primary key, give a predicate; the table needs the option
+        `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed
+        concurrently.
+        """
+        from lockgate.framework.store.write.row_operations import find_rows
+        from lockgate.framework.store.write.write import delete_keys
+
+        check_writable(self.schema)
+        grant(self, Action.DELETE)
+        latest = self.latest_snapshot()
+        if isinstance(keys, pa.Table) or self.schema.has_primary_key or not self.schema.has_vectors:
+            basis = None if isinstance(keys, pa.Table) else latest
+            return self._repeated(keys, lambda: self._commit_or_abort(delete_keys(self, keys), basis=basis))
+        marked, gone = ([], []) if latest is None else find_rows(self, keys, latest)
+        return self._commit_or_abort(gone, basis=latest, marked=marked)
+
+    def _repeated(self, data: object, write: Callable[[], Snapshot]) -> Snapshot:
+        """Write rows that are at hand again if others have moved keys, which may be the same ones."""
+        if not self.schema.moves_keys or not isinstance(data, pa.Table | pa.RecordBatch):
+            return write()
+        for _ in range(self.options.get_option(table_options.COMMIT_MAX_RETRIES)):
+            with contextlib.suppress(CommitConflictError):
+                return write()
+        return write()
+
+    def _commit_or_abort(
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        overwrite: Mapping[str, Any] | None = None,
+        basis: Snapshot | None = None,
+        marked: Sequence[MarkedRows] = (),
+    ) -> Snapshot:
+        try:
+            return self.commit(
+                messages,
+                overwrite=overwrite,
+                marked=marked,
+                base_snapshot_id=None if basis is None else basis.id,
+                base_commit_id=None if basis is None else basis.commit_id,
+            )
+        except Exception:
+            self.abort(messages)
+            raise

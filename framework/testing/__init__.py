@@ -1,0 +1,1 @@
+"""Suites for authors of plugins: subclass one in your tests, and pytest runs it."""

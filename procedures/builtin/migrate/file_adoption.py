@@ -1,0 +1,273 @@
+"""Adopting files unchanged, and rewriting those that cannot be adopted."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
+from lockgate.framework.io.copies import link_or_copy
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
+from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
+from lockgate.framework.orc.format.column_paths import spell, split
+from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
+from lockgate.framework.store.metadata.paths import new_data_file_name
+from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
+from lockgate.framework.store.schema.schema import wall_clock_millis
+from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.procedures.builtin.migrate.migration_source import (
+    ORC,
+    MigrationSource,
+    SourceFile,
+    has_date,
+    has_timestamp,
+    is_nameless,
+)
+
+# The first day of the Gregorian calendar; before it, Spark's ORC files follow the Julian one.
+_GREGORIAN = datetime.date(1582, 10, 15)
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A source file after its footer was read.
+
+    `encryption` and `masks` are by the paths of encrypted columns, in the table's names. `reason` says why
+    its columns cannot be read unchanged, empty if they can; `only_spark`: not even to rewrite them.
+    `tagged`: it has tags of its integrity.
+    """
+
+    file: SourceFile
+    rows: int
+    encryption: Mapping[str, str]
+    masks: Mapping[str, str]
+    statistics: Mapping[str, ColumnStatistics]
+    reason: str
+    only_spark: bool
+    tagged: bool = False
+
+
+def inspect(source: MigrationSource, file: SourceFile, keys: KeyProvider | None) -> Inspected:
+    """Read a file's footer with its keys, which are proven, and compare its columns to the source's.
+
+    Raises KeyMissingError or WrongKeyError if one of the keys is not at hand.
+    """
+    if source.format != ORC:
+        return _inspect_plain(source, file)
+    with source.open(file, keys) as orc:
+        names = _table_names(source, orc)
+        encryption = {_renamed(variant.path, names): variant.key.name for variant in orc.variants}
+        masks = {_renamed(variant.path, names): variant.mask for variant in orc.variants}
+        special = _needs_spark(source.data_fields, orc)
+        reason = special or _mismatch(source.data_fields, orc)
+        tagged = orc.integrity == "verified"
+        return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special), tagged)
+
+
+def _inspect_plain(source: MigrationSource, file: SourceFile) -> Inspected:
+    with closing(source.open_plain(file)) as plain:
+        plain.check_calendar()
+        for name in plain.schema.names:
+            if name not in {field.name for field in source.data_fields}:
+                raise InputError(f"{file.path} has a column {name!r} that {source.name} does not have")
+        reason = plain.why_rewritten() or _difference(source.data_fields, plain.schema)
+        return Inspected(file, plain.num_rows, {}, {}, plain.statistics(), reason, only_spark=False)
+
+
+def _table_names(source: MigrationSource, orc: EncryptedOrcFile) -> Mapping[str, str]:
+    """Return the table's names of columns that Hive wrote without names; they are in the table's order."""
+    if not is_nameless(orc.schema.names):
+        return {}
+    fields = [field.name for field in source.data_fields]
+    return dict(zip(orc.schema.names, fields, strict=False))
+
+
+def _renamed(path: str, names: Mapping[str, str]) -> str:
+    top, *rest = split(path)
+    return spell((names.get(top, top), *rest))
+
+
+def is_held(source: MigrationSource, inspected: Inspected, keys: KeyProvider | None) -> bool:
+    """Say whether these keys open all encrypted columns of a file."""
+    try:
+        source.open(inspected.file, keys).close()
+    except (KeyMissingError, KeyDeniedError, WrongKeyError):
+        return False
+    return True
+
+
+def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
+    """Return the kind of values in a file that only Spark reads correctly."""
+    wanted = {field.name: field for field in fields}
+    for found in orc.schema:
+        if found.name not in wanted:
+            return f"it has a column {found.name!r} that the table does not have"
+        if has_timestamp(wanted[found.name].type):
+            return f"Spark stores timestamps such as {found.name!r} in another way"
+        if _may_be_ancient(wanted[found.name].type, orc.statistics.get(found.name)):
+            return f"{found.name!r} may hold dates before {_GREGORIAN}, for which Spark counts days otherwise"
+    return ""
+
+
+def _may_be_ancient(data_type: DataType, statistics: ColumnStatistics | None) -> bool:
+    """Say whether a column may hold dates of the Julian calendar, in which Spark's ORC files count days."""
+    if not has_date(data_type):
+        return False
+    if data_type.is_nested or statistics is None:
+        return True
+    return statistics.value_count > 0 and (statistics.minimum is None or statistics.minimum < _GREGORIAN)
+
+
+def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
+    """Return how a file differs from one that a writer of the table would have written."""
+    return _difference(fields, orc.schema)
+
+
+def _difference(fields: Sequence[DataField], schema: pa.Schema) -> str:
+    names = schema.names
+    for field in fields:
+        if field.name not in names and not field.type.nullable:
+            return f"it lacks the column {field.name!r}"
+        if field.name in names and not is_same_type(schema.field(field.name).type, to_arrow(field.type)):
+            return f"its column {field.name!r} is {schema.field(field.name).type}, not {field.type}"
+    return ""
+
+
+def is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Say whether types are the same but for the nullability and metadata of inner fields."""
+    if found.num_fields != wanted.num_fields or found.id != wanted.id:
+        return False
+    if found.num_fields == 0:
+        return bool(found == wanted)
+    names = pa.types.is_struct(found)
+    for index in range(found.num_fields):
+        one, other = found.field(index), wanted.field(index)
+        if (names and one.name != other.name) or not is_same_type(one.type, other.type):
+            return False
+    return True
+
+
+def why_rewritten(inspected: Inspected, schema: TableSchema) -> str:
+    """Return why a file must be rewritten to be part of a table with `schema`; empty if it need not be."""
+    if schema.has_primary_key:
+        return "files of a table with a primary key are sorted by it"
+    if schema.bucket_count > 0:
+        return "files of a table with buckets hold one bucket each"
+    options = schema.table_options
+    wanted = {spell(split(name)): key for name, key in parse_encrypt(options.get_option(ORC_ENCRYPT)).items()}
+    if inspected.encryption != wanted:
+        return "its columns are not encrypted as the table's options say"
+    masks = {spell(split(name)): str(mask) for name, mask in parse_mask(options.get_option(ORC_MASK)).items()}
+    if any(masks.get(column, "nullify") != mask for column, mask in inspected.masks.items()):
+        return "its columns are not masked as the table's options say"
+    if inspected.encryption and not inspected.tagged and options.get_option(ORC_INTEGRITY) == "require":
+        return "it has no tags, which the table's option 'orc.integrity' requires"
+    return inspected.reason
+
+
+# --- adopting ---
+
+
+def adopt(source: MigrationSource, table: Table, inspected: Inspected, number: int) -> CommitMessage:
+    """Give a file a second name in the table's folder (a copy where links are impossible) and describe it."""
+    file = inspected.file
+    meta = DataFileMeta(
+        file_name=new_data_file_name(number, suffix=f".{source.format}"),
+        file_size=file.size,
+        row_count=inspected.rows,
+        value_stats=_statistics(table.schema, inspected)[1],
+        value_stats_cols=_statistics(table.schema, inspected)[0],
+        min_sequence_number=0,
+        max_sequence_number=max(inspected.rows - 1, 0),
+        schema_id=table.schema.id,
+        creation_time_millis=wall_clock_millis(),
+        file_source=FileSource.APPEND,
+    )
+    link_or_copy(
+        source.file_system, file.path, table.file_system, table.paths.data_file(file.partition, 0, meta)
+    )
+    return CommitMessage(file.partition, 0, table.schema.bucket_count, (meta,))
+
+
+def _statistics(schema: TableSchema, inspected: Inspected) -> tuple[tuple[str, ...], SimpleStats]:
+    """Return statistics from a file's footer, as a writer of the table would have kept them."""
+    names, low, high, nulls = [], [], [], []
+    for name, mode in stats_modes(schema).items():
+        if name in schema.partition_keys or schema.field(name).type.kind in (Kind.FLOAT, Kind.DOUBLE):
+            # ORC's bounds of floating-point columns may leave NaN out.
+            continue
+        statistics = inspected.statistics.get(name)
+        if statistics is None and inspected.statistics:
+            statistics = ColumnStatistics(None, None, inspected.rows, 0)  # a column that the file lacks
+        if statistics is None or statistics.null_count is None:
+            continue
+        bounds = _bounds(statistics, mode)
+        names.append(name)
+        low.append(bounds[0])
+        high.append(bounds[1])
+        nulls.append(statistics.null_count)
+    return tuple(names), SimpleStats(tuple(low), tuple(high), tuple(nulls))
+
+
+def _bounds(statistics: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
+    if not mode.bounds or statistics.minimum is None or statistics.maximum is None:
+        return None, None
+    if mode.length is None or not isinstance(statistics.minimum, str | bytes):
+        return statistics.minimum, statistics.maximum
+    high = truncate_max(statistics.maximum, mode.length)
+    return (None, None) if high is None else (statistics.minimum[: mode.length], high)
+
+
+# --- rewriting ---
+
+
+def rewrite_in_python(
+    source: MigrationSource, table: Table, files: Sequence[Inspected], keys: KeyProvider | None
+) -> list[CommitMessage]:
+    """Read files strictly and write their rows into the table.
+
+    Raises UnsupportedError for values that only Spark reads correctly.
+    """
+    for inspected in files:
+        if inspected.only_spark:
+            raise UnsupportedError(
+                f"{inspected.file.path} cannot be read correctly without Spark: {inspected.reason}; "
+                "call migrate_table by SQL (CALL) or by lake.call(...)"
+            )
+    return table.write(source_batches(source, files, keys))
+
+
+@contextmanager
+def _opened(
+    source: MigrationSource, file: SourceFile, keys: KeyProvider | None
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    if source.format == ORC:
+        with source.open(file, keys) as orc:
+            yield orc.iter_batches()
+    else:
+        with closing(source.open_plain(file)) as plain:
+            yield plain.batches()
+
+
+def source_batches(
+    source: MigrationSource, files: Sequence[Inspected], keys: KeyProvider | None
+) -> Iterator[pa.RecordBatch]:
+    """Read files strictly and yield their rows with all columns of the source; what a file lacks is null."""
+    schema = pa.schema([pa.field(field.name, to_arrow(field.type)) for field in source.fields])
+    for inspected in files:
+        partition = dict(zip(source.partition_keys, inspected.file.partition, strict=True))
+        with _opened(source, inspected.file, keys) as batches:
+            for batch in batches:
+                columns = [
+                    batch[field.name].cast(field.type)
+                    if field.name in batch.schema.names
+                    else pa.repeat(pa.scalar(partition.get(field.name), field.type), batch.num_rows)
+                    for field in schema
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)

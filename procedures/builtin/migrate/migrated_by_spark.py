@@ -1,0 +1,149 @@
+"""Rewriting source files through Spark: in parallel, and correct for values that only Spark understands."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from lockgate.framework.io.copies import link_or_copy
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.options.table_options import FILE_FORMAT
+from lockgate.framework.orc import verify_file
+from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
+from lockgate.framework.types import DataField, to_spark_json
+from lockgate.procedures.builtin.migrate.file_adoption import Inspected, rewrite_in_python, source_batches
+from lockgate.procedures.builtin.migrate.migration_source import ORC, MigrationSource
+from lockgate.procedures.procedure import ProcedureContext
+
+# Options that say how files are encrypted, masked and tagged.
+_OF_FILES = ("orc.", "encryption.")
+
+
+def rewrite(
+    context: ProcedureContext,
+    source: MigrationSource,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> list[CommitMessage]:
+    """Write the rows of `files` into new files of a table, by Spark where there is one and it can help."""
+    if not files:
+        return []
+    if context.spark is None or source.format != ORC:
+        return rewrite_in_python(source, table, files, keys)
+    if table.options.get_option(FILE_FORMAT) != ORC:
+        return rewrite_into(context, source, table, files, keys)  # Spark's tasks write ORC alone
+    return rewrite_by_spark(context, source, table, files, keys)
+
+
+def rewrite_into(
+    context: ProcedureContext,
+    source: MigrationSource,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> list[CommitMessage]:
+    """Write the rows of `files` into new files of a table that has rows already.
+
+    Values that only Spark reads correctly pass through a staging table, of which Python writes them: their
+    numbers in the order of all rows follow those of the table.
+    """
+    special = [each for each in files if each.only_spark]
+    if context.spark is None or not special:
+        return rewrite_in_python(source, table, files, keys) if files else []
+    options = {key: text for key, text in table.schema.options.items() if key.startswith(_OF_FILES)}
+    fields = tuple(DataField(each.id, each.name, each.type.with_nullable(True)) for each in source.fields)
+    with _staged(context, source, table, Schema(fields, options=options), special, keys) as staging:
+        batches = chain(
+            source_batches(source, [each for each in files if not each.only_spark], keys),
+            staging.read_batches(strict=True),
+        )
+        return table.write(batches)
+
+
+def rewrite_by_spark(
+    context: ProcedureContext,
+    source: MigrationSource,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> list[CommitMessage]:
+    """Let Spark write the rows of `files` into a staging table, and take over its files.
+
+    So the new table becomes visible all at once. Encrypted files are read in a strict key
+    scope. Files with tags are checked by them first, since Spark's reader does not.
+    """
+    schema = table.schema
+    like = Schema(schema.fields, schema.partition_keys, schema.primary_keys, dict(schema.options))
+    with _staged(context, source, table, like, files, keys) as staging:
+        return _take_over(staging, table)
+
+
+@contextmanager
+def _staged(
+    context: ProcedureContext,
+    source: MigrationSource,
+    table: Table,
+    like: Schema,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> Iterator[Table]:
+    """Let Spark write the rows of `files` into a table next to another one, which is dropped at the end."""
+    for each in files:
+        if each.tagged:
+            found = (source.file_system, each.file.path)
+            verify_file(found, keys, name=each.file.path).raise_for_damage()
+    namespace = table.identifier.namespace
+    staging = f"{table.identifier.name}__migrating_{uuid.uuid4().hex[:8]}"
+    context.catalog.create_table(f"{namespace}.{staging}", like)
+    try:
+        rows = _read(context.spark, source, files, keys)
+        rows.writeTo(f"`{context.catalog_name}`.`{namespace}`.`{staging}`").append()
+        yield context.catalog.load_table(f"{namespace}.{staging}")
+    finally:
+        context.catalog.drop_table(f"{namespace}.{staging}")
+
+
+def _read(spark: Any, source: MigrationSource, files: Sequence[Inspected], keys: KeyProvider | None) -> Any:
+    from pyspark.sql.types import StructType
+
+    reader = spark.read.schema(StructType.fromJson(to_spark_json(source.fields)))
+    reader = reader.option("basePath", _hadoop_path(source, source.location))
+    if any(each.encryption for each in files):
+        reader = reader.option("orc.key.provider", f"lockgate:{_strict_scope(keys)}")
+    return reader.orc([_hadoop_path(source, each.file.path) for each in files])
+
+
+def _strict_scope(keys: KeyProvider | None) -> str:
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
+    from lockgate.framework.spark.context.open_catalogs import strict
+
+    scopes = dispatcher().scopes
+    return strict(scopes.register(keys or scopes.of_spec(None)))
+
+
+def _hadoop_path(source: MigrationSource, path: str) -> str:
+    # Hadoop takes a path's text as it is: the scheme of the address, and no escapes.
+    scheme = source.file_system.uri(path).partition("://")[0]
+    return f"{scheme}://{path}" if scheme == "file" else source.file_system.uri(path)
+
+
+def _take_over(staging: Table, table: Table) -> list[CommitMessage]:
+    messages: list[CommitMessage] = []
+    snapshot = staging.latest_snapshot()
+    if snapshot is None:
+        return messages
+    for entry in staging.manifests.live_files(snapshot):
+        assert entry.kind is FileKind.ADD
+        where = (entry.partition, entry.bucket, entry.file)
+        link_or_copy(
+            staging.file_system,
+            staging.paths.data_file(*where),
+            table.file_system,
+            table.paths.data_file(*where),
+        )
+        messages.append(CommitMessage(entry.partition, entry.bucket, entry.total_buckets, (entry.file,)))
+    return messages

@@ -1,0 +1,77 @@
+"""Consumers of running streams: noted, kept, renewed, and left alone once a query has stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lockgate.errors import InputError
+from lockgate.framework.store import Table
+from lockgate.framework.store.maintenance.retention import forget_idle_consumers
+from lockgate.framework.store.streams.stream_consumers import StreamConsumers
+
+MakeTable = Callable[..., Table]
+
+
+@pytest.fixture
+def streams() -> StreamConsumers:
+    return StreamConsumers(renewal_seconds=3600)
+
+
+def test_progress_is_noted_in_the_table(make_table: MakeTable, streams: StreamConsumers) -> None:
+    table = make_table()
+    streams.record("q", table, "stream-q", 3)
+    streams.record("other", table, "stream-other", 1)
+    streams.keep("q", table, "stream-q", 2)  # it has read more
+    assert table.consumers() == {"stream-q": 3, "stream-other": 1}
+    streams.record("q", table, "stream-q", 4)
+    assert table.consumers()["stream-q"] == 4
+    with pytest.raises(InputError, match="cannot be a consumer id"):
+        streams.record("q", table, "../../orders", 1)
+
+
+def test_a_consumer_that_somebody_removed_comes_back_while_its_query_runs(
+    make_table: MakeTable, streams: StreamConsumers
+) -> None:
+    table = make_table()
+    streams.record("q", table, "stream-q", 3)
+    table.delete_consumer("stream-q")
+    table.record_consumer("mine", 9)
+    streams.renew()
+    assert table.consumers() == {"stream-q": 3, "mine": 9}
+    streams.forget("q")
+    assert streams.names() == []
+    table.delete_consumer("stream-q")
+    streams.renew()
+    assert table.consumers() == {"mine": 9}
+
+
+def test_a_full_disk_does_not_keep_others_from_being_renewed(
+    make_table: MakeTable, streams: StreamConsumers, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, table = make_table("broken"), make_table("t")
+    for each in (broken, table):
+        streams.record("q", each, "stream-q", 1)
+    table.delete_consumer("stream-q")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(broken.consumer_files, "record", _fail)
+        streams.renew()
+    assert table.consumers() == {"stream-q": 1}
+    assert "was not renewed" in caplog.text
+
+
+def _fail(*_: object) -> None:
+    raise OSError("no space left on device")
+
+
+def test_a_thread_renews_before_the_tables_option_forgets(make_table: MakeTable) -> None:
+    table = make_table(**{"consumer.expiration__time": "150 ms"})
+    streams = StreamConsumers()
+    streams.record("q", table, "stream-q", 1)
+    table.record_consumer("idle", 1)
+    time.sleep(0.4)
+    assert list(forget_idle_consumers(table, dry_run=False)) == [1]
+    assert list(table.consumers()) == ["stream-q"]
+    streams.forget("q")
