@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import REPETITIONS, describe_machine
 
-from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store import Catalog
 
 SMALL, LARGE = 1_000_000, 10_000_000
 SIZES = (10_000, 100_000, 1_000_000)

@@ -14,9 +14,7 @@ import pyarrow as pa
 from harness import emit, note, timed
 from lookups.dimension import SCHEMA, rows
 
-from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.tables.catalog import Catalog
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 
 ROWS = 1_000_000

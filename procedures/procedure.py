@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import grant
 from lockgate.procedures.argument_types import ValueType, value_type
 
 if TYPE_CHECKING:

@@ -22,13 +22,19 @@ from lockgate.framework.index.database.segment_collector import part_name
 from lockgate.framework.index.database.segment_kinds import Values
 from lockgate.framework.index.database.segment_pruner import ByIndex
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
-from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
-from lockgate.framework.store.codec.simple_stats import SimpleStats
-from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store import (
+    Catalog,
+    CommitMessage,
+    DataFileMeta,
+    Schema,
+    SimpleStats,
+    Table,
+    commit_messages,
+    indexed_fields,
+)
 from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.pruning.candidates import CandidateFiles
-from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.types import STRING
 from lockgate.pushdown import Predicate, col
 from lockgate.pushdown.index.postings import sorted_pairs

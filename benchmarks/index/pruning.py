@@ -17,8 +17,7 @@ from harness import emit, note
 from index.events import Events
 from lockgate.framework.index.database.maintenance import BuildIndex, MergeIndex
 from lockgate.framework.index.database.segment_pruner import ByIndex
-from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.store import Catalog, Table, candidate_of
 from lockgate.procedures import ProcedureContext
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.pushdown import Predicate, col

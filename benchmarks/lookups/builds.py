@@ -13,7 +13,7 @@ from statistics import median
 
 from harness import emit, note
 
-from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store import Catalog
 from lockgate.lookup.driver.lookup_tables import open_lookup
 
 BENCH = "lookup"

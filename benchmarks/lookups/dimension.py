@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 from harness import note
 
-from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.tables.catalog import Catalog
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.procedures import ProcedureContext, call
 from lockgate.pushdown import col
 

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 from harness import emit, interleaved, note
 
-from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.tables.catalog import Catalog
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.lookup.cache.backends import CacheReader, FoundRows
 from lockgate.lookup.cache.cache_version import Generation
 from lockgate.lookup.cache.directory import CacheDirectory

@@ -12,8 +12,7 @@ import psutil
 import pyarrow as pa
 from harness import emit, interleaved, note, ratio
 
-from lockgate.framework.store.tables.catalog import Catalog
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Catalog, Table
 from lockgate.lookup.cache.directory import disk_usage
 from lockgate.lookup.driver.lookup_tables import LookupTable, PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.driver.service import Lookup

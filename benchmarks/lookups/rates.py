@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 from harness import emit, interleaved, note
 
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Table
 from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 from lookups.dimension import Keys, batch, keys
 

@@ -12,7 +12,7 @@ import numpy as np
 from harness import emit, note
 
 from lockgate import Lake
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Table
 from lockgate.lookup import close_all, status, wait_for
 from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 from lookups.dimension import batch, keys, rows

@@ -12,7 +12,7 @@ from statistics import median
 from harness import emit, interleaved, note
 
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store import Catalog
 from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
 from lookups.dimension import batch, keys, make_dimension
 

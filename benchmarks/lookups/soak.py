@@ -26,8 +26,7 @@ from harness import emit, note
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
 
 from lockgate import Lake
-from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.tables.catalog import Catalog
+from lockgate.framework.store import Catalog, Schema
 from lockgate.lookup import close_all, status
 from lockgate.procedures import ProcedureContext, call
 

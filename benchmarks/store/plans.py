@@ -15,8 +15,15 @@ from statistics import median
 import pyarrow as pa
 from harness import emit, note, timed
 
-from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, SimpleStats, Table
-from lockgate.framework.store.scan.scan import ScanPlan
+from lockgate.framework.store import (
+    Catalog,
+    CommitMessage,
+    DataFileMeta,
+    ScanPlan,
+    Schema,
+    SimpleStats,
+    Table,
+)
 from lockgate.pushdown import Comparison, Op, Predicate
 
 BENCH = "store"

@@ -27,7 +27,7 @@ from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
     from lockgate.framework.governance.policy_principals import Rights
-    from lockgate.framework.store.schema.schema import TableSchema
+    from lockgate.framework.store import TableSchema
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.context.sql_inspection import inspect_sql
 from lockgate.framework.spark.enforcement.decisions import decision_about, target_of
 from lockgate.framework.spark.enforcement.statements import actions_of, check_nodes
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import grant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 
 STRICT, BYTEQUERY = RULES = ("strict", "bytequery")

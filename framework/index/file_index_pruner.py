@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from lockgate.framework.index.file_index_reader import FileIndexes, index_path
 from lockgate.framework.plugins import CandidateFile
-from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store import TableHandle
 from lockgate.pushdown import Predicate
 
 # Planning opens indexes next to files only while they are few: one request each, on object stores 10 ms.

@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from threading import Lock
 
 from lockgate.framework.plugins import CandidateFile
+from lockgate.framework.store import TableHandle, TableSchema, can_widen, secrets_of, value_kind_of
 from lockgate.framework.store.codec.foreign_file_index import is_index
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.schema.file_indexes import value_kind_of
-from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, Kind, to_arrow
 from lockgate.pushdown import FieldPath, Predicate, columns_of
 from lockgate.pushdown.index.container import damage_named, read_container

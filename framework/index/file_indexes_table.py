@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lockgate.framework.index.file_index_reader import FileIndexes, index_path
 from lockgate.framework.plugins import BridgeContext
-from lockgate.framework.store import Table
-from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.store import Table, candidate_of
 from lockgate.framework.types import BIGINT, STRING, DataField, arrow_schema
 
 _COLUMNS = (

@@ -19,7 +19,7 @@ from lockgate.framework.plugins import (
 from lockgate.framework.store.schema.table_indexes import has_table_indexes
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store import TableHandle
     from lockgate.procedures import Procedure
 
 

@@ -8,14 +8,18 @@ from typing import Any
 from lockgate.errors import InputError
 from lockgate.framework.index.file_index_collector import IndexCollector
 from lockgate.framework.index.file_index_reader import FileIndexes
-from lockgate.framework.store import CommitMessage, Table
+from lockgate.framework.store import (
+    CommitKind,
+    CommitMessage,
+    DataFileMeta,
+    FileReader,
+    ManifestEntry,
+    Table,
+    TableSchema,
+    candidate_of,
+)
 from lockgate.framework.store.commit.file_index_placement import with_index
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
-from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.framework.store.pruning.candidates import candidate_of
-from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.schema.file_indexes import WantedIndex, wanted_indexes
-from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.procedures.arguments import WHERE, parse_where
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

@@ -13,7 +13,7 @@ from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import ProcedureCalled
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 # They ask the lineage, or tidy it up.
 _OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})

@@ -23,7 +23,7 @@ from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 # Longer texts of statements are cut: generated ones may have megabytes.
 _LONGEST = 20_000

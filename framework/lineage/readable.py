@@ -9,14 +9,13 @@ from lockgate.framework.access import Action
 from lockgate.framework.lineage.model.names import split_name
 from lockgate.framework.lineage.questions.vertices import VertexMatch, find, vertices
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store.grants import grant_by_name
-from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store import Identifier, grant_by_name
 
 if TYPE_CHECKING:
     import sqlite3
 
     from lockgate.framework.lineage.questions.vertices import Vertex
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 
 class Readable:

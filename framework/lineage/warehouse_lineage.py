@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.access import Principal
     from lockgate.framework.lineage.model.lineage_records import Dataset, Record
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 
 class WarehouseLineage:

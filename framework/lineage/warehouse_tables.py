@@ -21,14 +21,14 @@ from lockgate.framework.lineage.questions.vertices import Vertex, processes, ver
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.store.edges import all_edges
 from lockgate.framework.lineage.warehouse_lineage import lineage_of
-from lockgate.framework.store.system.row_batches import batches_of
+from lockgate.framework.store import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockgate.framework.plugins import WarehouseTable
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 Rows = Iterator[tuple[Any, ...]]
 _AT_A_TIME = 2_000

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.lineage.model.lineage_records import Record
-    from lockgate.framework.store.commit.commit_request import CommitRequest
-    from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, CommitRequest, Snapshot, Table, TableHandle
     from lockgate.framework.types import DataField, DataType
     from lockgate.pushdown import Comparison, Predicate
 

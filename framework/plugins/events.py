@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 
 def _now() -> datetime:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         WarehouseTable,
     )
     from lockgate.framework.plugins.events import Event
-    from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store import TableHandle
     from lockgate.procedures.procedure import Procedure
 
 PROJECT = "lockgate"

@@ -45,7 +45,7 @@ from lockgate.framework.plugins.observers import EventQueue
 from lockgate.framework.plugins.sql_access import decided_by_columns
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store import TableHandle
     from lockgate.procedures.procedure import Procedure
 
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"

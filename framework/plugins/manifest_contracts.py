@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from lockgate.framework.plugins.contracts import CommitParticipant, FilePruner, IndexFileChanges
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.manifests.index_manifest import IndexEntry
-    from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
-    from lockgate.framework.store.schema.schema import TableSchema
+    from lockgate.framework.store import IndexEntry, ManifestEntry, ManifestFileMeta, TableSchema
     from lockgate.pushdown import Predicate
 
 

@@ -13,10 +13,7 @@ from lockgate.errors import PluginError
 from lockgate.framework.plugins import CommitParticipant, FileCollection, FileCollector, hookimpl, plugins
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import CommitRequest
-    from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import CommitRequest, Snapshot, Table, TableHandle
 
 _PIECES = (1, 3, 1024)
 

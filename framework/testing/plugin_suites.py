@@ -22,8 +22,7 @@ from lockgate.framework.access import (
     SqlDecision,
 )
 from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, plugins
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Table, TableHandle
 from lockgate.framework.types import DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, Comparison, Predicate, Step, describe, to_arrow_expression
 

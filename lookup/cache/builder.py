@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError, SnapshotNotFoundError
-from lockgate.framework.store.confidential.column_visibility import visibility
-from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store import Snapshot, visibility
 from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.cache_key import writer_cipher
@@ -30,7 +29,7 @@ from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, cached_lay
 from lockgate.lookup.spec.row_selection import RowSelection, RowSelector, check_masks
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 # Rows are encoded in slices of this many, which bounds the memory of a full load.
 _SLICE_ROWS = 1 << 16

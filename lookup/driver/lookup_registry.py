@@ -16,8 +16,7 @@ from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
 from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
     from lockgate.lookup.driver.cache_hosts import Site
 
 _lock = threading.Lock()

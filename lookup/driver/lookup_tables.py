@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
-from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store import CommitKind, Snapshot, check_readable, check_unselected
 from lockgate.framework.store.scan.readable_files import may_wait
-from lockgate.framework.store.schema.unsupported_features import (
-    check_one_line,
-    check_readable,
-    check_unselected,
-)
+from lockgate.framework.store.schema.unsupported_features import check_one_line
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
 from lockgate.lookup.cache.cache_version import Generation, KeyedState, LookupResult
@@ -44,7 +40,7 @@ from lockgate.lookup.spec.lookup_spec import (
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 _MOST_NAME_BYTES = 160
 

@@ -18,7 +18,7 @@ from lockgate.framework.plugins import StreamProgressed, publish
 from lockgate.lookup.spec.status import Pin
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 _PREFIX = "lockgate-"
 # Ends the name of a pin on the state before the first snapshot, for which consumers have no number.

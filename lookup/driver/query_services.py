@@ -25,8 +25,7 @@ from lockgate.lookup.spec.failures import error_from_json
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
 
 _log = logging.getLogger("lockgate.lookup")
 

@@ -16,8 +16,7 @@ from lockgate.lookup.spec.lookup_options import LookupOptions
 from lockgate.lookup.spec.periods import covers
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
     from lockgate.lookup.driver.hosts import Host, Hosts
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.lookup.cache.builder import fingerprint
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store import Snapshot
     from lockgate.lookup.cache.version_info import GenerationInfo
     from lockgate.lookup.driver.hosts import Hosts
 

@@ -19,7 +19,7 @@ from lockgate.errors import (
     MaskedDataWarning,
     SnapshotNotFoundError,
 )
-from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store import Snapshot
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.cache.caches import note_status, report_of
 from lockgate.lookup.cache.directory import CacheDirectory
@@ -39,8 +39,7 @@ from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
 from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
 
 _log = logging.getLogger("lockgate.lookup")
 

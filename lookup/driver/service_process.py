@@ -13,8 +13,7 @@ import sys
 import uuid
 from typing import TypedDict
 
-from lockgate.framework.store.tables.catalog import Catalog
-from lockgate.framework.store.tables.table import Table
+from lockgate.framework.store import Catalog, Table
 from lockgate.lookup.partial.choice import check_servable
 from lockgate.lookup.remote.certificate import fingerprint_of, make_certificate
 from lockgate.lookup.remote.query_server import QueryService

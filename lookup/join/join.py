@@ -31,8 +31,7 @@ from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, layout_of,
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
     from lockgate.pushdown import Predicate
 
 _CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"

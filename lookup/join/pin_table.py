@@ -23,7 +23,7 @@ from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
 from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.framework.spark.messages.shapes import fault_in, shape_of
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import grant
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack
 from lockgate.lookup.driver.pinned_snapshots import forget_ended
@@ -35,7 +35,7 @@ from lockgate.lookup.spec.lookup_spec import LookupSpec, SpecJson, cache_id
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.driver.cache_hosts import Site
 
 # The read option that carries the lookup's spec.

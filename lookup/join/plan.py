@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from lockgate.framework.access import ALLOWED, MASKED
 from lockgate.framework.orc.encryption.plaintext_marks import MARK
-from lockgate.framework.store.confidential.column_visibility import column_marks, visibility
+from lockgate.framework.store import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.framework.types import DataField
     from lockgate.lookup.join.shuffle import Buckets
 

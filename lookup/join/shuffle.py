@@ -19,8 +19,7 @@ from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import cache_id
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
     from lockgate.lookup.driver.cache_hosts import Site
     from lockgate.lookup.driver.pinned_snapshots import Pins
     from lockgate.lookup.spec.lookup_spec import LookupSpec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
+from lockgate.framework.store import SNAPSHOT_SOURCE
 from lockgate.lookup.join.metrics import observed
 from lockgate.lookup.join.pin_table import (
     ANSWER_OPTION,

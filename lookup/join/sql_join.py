@@ -28,7 +28,7 @@ from lockgate.pushdown import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 # They mean something else in Spark.
 _NOT_SPARKS = frozenset({Op.RLIKE, Op.MATCH})

@@ -24,8 +24,7 @@ from lockgate.lookup.spec.row_selection import selection_at
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
     from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 # Held while the driver runs: they know the snapshot of each batch.

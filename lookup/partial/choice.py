@@ -6,14 +6,14 @@ import shutil
 from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError, UnsupportedError
-from lockgate.framework.store.confidential.column_visibility import encrypted_columns
+from lockgate.framework.store import encrypted_columns
 from lockgate.lookup.codec.row_codec import is_variable
 from lockgate.lookup.spec.cache_paths import local_root
 from lockgate.lookup.spec.lookup_options import LookupOptions, lookup_options
 from lockgate.lookup.spec.lookup_spec import CacheLayout, CacheStructure, LookupSpec, layout_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 PARTIAL = "partial"
 

@@ -12,18 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.store.confidential.column_visibility import visibility
-from lockgate.framework.store.rows.bucket import assign_buckets
+from lockgate.framework.store import assign_buckets, visibility
 from lockgate.framework.store.scan.matching_rows import WantedKeys
 from lockgate.framework.store.scan.read import read_batches
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows
 from lockgate.lookup.spec.row_selection import RowSelector, check_masks, has_one_bucket_count, selection_at
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.pruning.split import Split
-    from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import ScanPlan, Snapshot, Split, Table
     from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
 
 # Plans of snapshots that are remembered: those of running batches.

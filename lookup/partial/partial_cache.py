@@ -25,8 +25,7 @@ from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
 
 # Changed keys that are remembered, of all steps together; of more, older snapshots share nothing.
 _MOST_CHANGED = 1 << 20

@@ -21,8 +21,7 @@ from lockgate.lookup.spec.failures import error_from_json
 from lockgate.lookup.spec.lookup_options import lookup_options
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
     from lockgate.lookup.codec.byte_rows import Rows
     from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
 

@@ -31,7 +31,7 @@ from lockgate.lookup.spec.failures import error_to_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.remote.certificate import Certificate
 
 # Lookups with other columns or conditions that are answered at the same time, each with a cache of its own.

@@ -21,7 +21,7 @@ from lockgate.lookup.spec.lookup_options import SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.spec.lookup_spec import LookupSpec, layout_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.spec.lookup_spec import CacheLayout
 
 ANSWER_SCHEMA = pa.schema([("row", pa.large_binary())])

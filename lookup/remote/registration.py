@@ -17,7 +17,7 @@ from lockgate.errors import LookupCacheError, StorageError
 from lockgate.framework.spark.messages.shapes import fault_in, shape_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.remote.secret import Secret
 
 _FOLDER = "service"

@@ -40,7 +40,7 @@ from lockgate.lookup.spec.lookup_spec import LookupSpec, cached_layout
 from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.cache.builder import CacheBuilder
     from lockgate.lookup.cache.version_info import GenerationInfo
     from lockgate.lookup.server.partial_builder import PartialBuilder
@@ -99,7 +99,7 @@ class Owner:
         turn: Turn | None = None,
     ) -> Owner:
         """Open the table that the driver named."""
-        from lockgate.framework.store.tables.catalog import Catalog
+        from lockgate.framework.store import Catalog
 
         spec = LookupSpec.from_json(content["spec"])
         catalog = Catalog(

@@ -16,8 +16,7 @@ from lockgate.lookup.server.partial_service import PartialService
 from lockgate.lookup.spec.lookup_spec import LookupSpec, layout_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
     from lockgate.lookup.cache.directory import CacheDirectory
 
 

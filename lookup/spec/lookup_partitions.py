@@ -16,7 +16,7 @@ from lockgate.errors import InputError, nearest
 from lockgate.pushdown import AlwaysFalse, Comparison, Op, Predicate, all_of, any_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.schema.schema import TableSchema
+    from lockgate.framework.store import TableSchema
 
 _NEWEST = {"max_pt()": 1, "max_two_pt()": 2}
 # How a folder spells a null, in Hive and in Paimon.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import Action, Decision, Mask
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import grant
 from lockgate.pushdown import AlwaysTrue, Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 

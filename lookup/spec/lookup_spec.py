@@ -20,8 +20,7 @@ from lockgate.errors import (
     nearest,
     warn_user,
 )
-from lockgate.framework.store.confidential.column_visibility import visibility
-from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store import TableSchema, visibility
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.codec.byte_rows import Rows
@@ -33,7 +32,7 @@ from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Visibility
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.lookup.codec.cache_cipher import CacheCipher
 
 

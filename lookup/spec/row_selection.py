@@ -13,9 +13,8 @@ import pyarrow as pa
 from lockgate.errors import KeyMissingError
 from lockgate.framework.access import ALLOWED
 from lockgate.framework.orc import MASKED
+from lockgate.framework.store import assign_buckets, require_unrestricted
 from lockgate.framework.store.confidential.decided_masks import DecidedMasks
-from lockgate.framework.store.rows.bucket import assign_buckets
-from lockgate.framework.store.scan.read_request import require_unrestricted
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.pushdown import (
     AlwaysFalse,
@@ -27,9 +26,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import ScanPlan, Snapshot, Table
     from lockgate.lookup.codec.byte_rows import Bools
     from lockgate.lookup.spec.lookup_spec import LookupSpec
 

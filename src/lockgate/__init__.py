@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.session.attachment import attach
     from lockgate.framework.spark.session.lake import Lake
     from lockgate.framework.spark.session.session import configure, connect
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
     from lockgate.lookup import lookup_join
 
 __version__ = VERSION

@@ -9,40 +9,38 @@ from lockgate.lazy_names import lazy_attributes
 if TYPE_CHECKING:
     from lockgate.framework.store import (
         EMPTY_STATS,
+        AddColumn,
+        Between,
         Catalog,
+        ChangeComment,
+        ChangeDefault,
+        ChangeNullability,
+        ChangeType,
         CommitKind,
         CommitMessage,
         DataFileMeta,
+        DropColumn,
         FileKind,
         FileSource,
         Identifier,
         ManifestEntry,
         ManifestFileMeta,
+        MoveColumn,
+        Position,
+        ReadRequest,
+        RemoveOption,
+        RenameColumn,
         Schema,
+        SetComment,
+        SetOption,
         SimpleStats,
         Snapshot,
         Table,
+        TableScan,
         TableSchema,
         Tag,
+        expire_snapshots,
     )
-    from lockgate.framework.store.ddl.schema_changes import (
-        AddColumn,
-        ChangeComment,
-        ChangeDefault,
-        ChangeNullability,
-        ChangeType,
-        DropColumn,
-        MoveColumn,
-        Position,
-        RemoveOption,
-        RenameColumn,
-        SetComment,
-        SetOption,
-    )
-    from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
-    from lockgate.framework.store.scan.read_request import ReadRequest
-    from lockgate.framework.store.scan.snapshot_selection import Between
-    from lockgate.framework.store.scan.table_scan import TableScan
     from lockgate.framework.types import (
         BIGINT,
         BOOLEAN,

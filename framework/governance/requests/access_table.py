@@ -15,13 +15,13 @@ from lockgate.framework.access import Action
 from lockgate.framework.governance.requests.access_requests import office_of
 from lockgate.framework.plugins import current_principal
 from lockgate.framework.spark.enforcement.statements import whole_refusal
-from lockgate.framework.store.system.row_batches import batches_of
+from lockgate.framework.store import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:
     from lockgate.framework.governance.policy_principals import Rights
     from lockgate.framework.plugins import BridgeContext, SystemTable
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 _NAMES = ("kind", "name", "column", "actions", "values", "rows")
 _FIELDS = [DataField(number, name, parse_type("STRING")) for number, name in enumerate(_NAMES)]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ProcedureError
 from lockgate.framework.governance.requests.access_requests import office_of
-from lockgate.framework.store.system.row_batches import batches_of
+from lockgate.framework.store import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockgate.framework.plugins import WarehouseTable
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 _COLUMNS = {
     "id": "STRING",

@@ -24,11 +24,16 @@ from lockgate.framework.index.database.segment_collector import (
 from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES
 from lockgate.framework.index.database.words import WORDS
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store import ManifestEntry, Table
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.read_request import require_unrestricted
-from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields, is_of_manifests
+from lockgate.framework.store import (
+    IndexedField,
+    ManifestEntry,
+    Table,
+    grant,
+    indexed_fields,
+    require_unrestricted,
+    secrets_of,
+)
+from lockgate.framework.store.schema.table_indexes import is_of_manifests
 from lockgate.framework.types import DataField
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index.merge_segments import LEAST_PLACES, MOST_DENSITY, merge_segments

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.framework.plugins import AskedKeys
-from lockgate.framework.store.schema.file_indexes import value_kind_of
+from lockgate.framework.store import value_kind_of
 from lockgate.framework.types import DataType, to_arrow
 from lockgate.pushdown import Comparison, Op
 from lockgate.pushdown.index.hashes import hashes_of

@@ -35,21 +35,25 @@ from lockgate.framework.plugins import (
     NewIndexFile,
     SkippedManifests,
 )
+from lockgate.framework.store import (
+    ColumnBounds,
+    FileTable,
+    IndexEntry,
+    ManifestFileMeta,
+    Snapshot,
+    TableHandle,
+    TableSchema,
+    secrets_of,
+)
 from lockgate.framework.store.codec.binary_row import encode_row
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.manifests.column_bounds import ColumnBounds, may_match_files, scale_of
-from lockgate.framework.store.manifests.file_table import FileTable
-from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path
-from lockgate.framework.store.manifests.manifest import ManifestFileMeta
-from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.manifests.column_bounds import may_match_files, scale_of
+from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.framework.types import DataField, DataType
 from lockgate.pushdown import Comparison, Predicate, with_literals
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import CommitRequest
+    from lockgate.framework.store import CommitRequest
 
 BOUNDS = "bounds"
 FILE_KIND = "lockgate-manifests"

@@ -24,8 +24,7 @@ from lockgate.framework.index.database.blooms import BLOOM, Blooms
 from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES, Ngrams, Values
 from lockgate.framework.index.database.words import WORDS, Words
 from lockgate.framework.plugins import IndexKind, TaskColumn
-from lockgate.framework.store.schema.file_indexes import value_kind_of
-from lockgate.framework.store.schema.table_indexes import IndexedField
+from lockgate.framework.store import IndexedField, value_kind_of
 from lockgate.framework.types import Kind
 from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.postings import sorted_pairs

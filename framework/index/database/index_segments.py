@@ -10,9 +10,8 @@ from weakref import WeakKeyDictionary
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path, read_index_manifest
-from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store import IndexEntry, Snapshot, TableHandle
+from lockgate.framework.store.manifests.index_manifest import index_path, read_index_manifest
 from lockgate.pushdown.index.container import damage_named
 from lockgate.pushdown.index.segment import Segment
 

@@ -14,11 +14,7 @@ from lockgate.framework.index.database.index_segments import opened, report_dama
 from lockgate.framework.index.database.segment_kinds import VALUES
 from lockgate.framework.options.table_options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.schema.file_indexes import value_kind_of
-from lockgate.framework.store.schema.table_indexes import indexed_fields
-from lockgate.framework.store.schema.wider_types import can_widen
+from lockgate.framework.store import TableHandle, can_widen, indexed_fields, secrets_of, value_kind_of
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index.container import damage_named
 from lockgate.pushdown.index.ordered import distinct

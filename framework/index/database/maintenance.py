@@ -22,14 +22,19 @@ from lockgate.framework.index.database.participant import (
 )
 from lockgate.framework.index.database.segment_collector import SegmentCollector, part_name
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
-from lockgate.framework.store import CommitKind, Table
-from lockgate.framework.store.commit.commit import commit_messages
-from lockgate.framework.store.manifests.index_manifest import IndexEntry
-from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.schema.table_indexes import IndexedField, bounded_fields, indexed_fields
-from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.framework.store import (
+    CommitKind,
+    FileReader,
+    IndexedField,
+    IndexEntry,
+    ManifestEntry,
+    Snapshot,
+    Table,
+    check_writable,
+    commit_messages,
+    indexed_fields,
+)
+from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index.segment import PartName, Segment
 

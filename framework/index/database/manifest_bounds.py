@@ -18,15 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.errors import CorruptFileError, UnsupportedTypeError
-from lockgate.framework.store.manifests.column_bounds import (
-    ColumnBounds,
-    is_bounded,
-    scale_of,
-    stored_values,
-)
-from lockgate.framework.store.manifests.file_table import FileTable
-from lockgate.framework.store.manifests.manifest import ManifestFileMeta
-from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store import ColumnBounds, FileTable, ManifestFileMeta, TableSchema
+from lockgate.framework.store.manifests.column_bounds import is_bounded, scale_of, stored_values
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, parse_type, type_to_json
 from lockgate.pushdown.index.inflate import inflated

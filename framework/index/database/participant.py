@@ -9,18 +9,13 @@ from lockgate.framework.index.database.index_segments import KIND, entries_of, i
 from lockgate.framework.index.database.segment_collector import NAME
 from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
+from lockgate.framework.store import FileKind, IndexEntry, Snapshot, TableHandle, TableSchema, secrets_of
 from lockgate.framework.store.codec.binary_row import decode_row
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.manifests.index_manifest import IndexEntry
-from lockgate.framework.store.manifests.manifest import FileKind
-from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.pushdown.index.merge_segments import merge_segments
 from lockgate.pushdown.index.segment import PartName, Segment, segment_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import CommitRequest
+    from lockgate.framework.store import CommitRequest
 
 # Larger segments are not merged by commits.
 SMALL = 16 * 2**20

@@ -16,8 +16,7 @@ from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.index.database.collected_keys import blocks_of, read_keys, task_column
 from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, TaskKeys, plugins
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.store import IndexedField, TableHandle, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json
 from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.postings import sorted_pairs

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.framework.plugins import AskedKeys
-from lockgate.framework.store.schema.file_indexes import value_kind_of
+from lockgate.framework.store import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
 from lockgate.pushdown import Comparison, Op, folded_text
 from lockgate.pushdown.index.hashes import hashes_of

@@ -22,11 +22,7 @@ from lockgate.framework.plugins import (
     SkippedManifests,
     plugins,
 )
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
-from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.manifests.manifest import ManifestFileMeta
-from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.wider_types import can_widen
+from lockgate.framework.store import ManifestFileMeta, TableHandle, TableSchema, can_widen, secrets_of
 from lockgate.framework.types import DataField, Kind, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
 from lockgate.pushdown.index.container import damage_named

@@ -11,8 +11,7 @@ from lockgate.framework.lineage.model.names import column_path, column_text, joi
 from lockgate.framework.orc import parse_encrypt
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Catalog, Table
 
 _log = logging.getLogger("lockgate.lineage")
 

@@ -37,14 +37,12 @@ from lockgate.framework.spark.operations import replacements as replace_operatio
 from lockgate.framework.spark.operations import stream_batches as stream_operations
 from lockgate.framework.spark.operations import stream_ranges as change_operations
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
+from lockgate.framework.store import BegunWrites
 from lockgate.framework.store.streams.stream_consumers import StreamConsumers
-from lockgate.framework.store.write.begun_writes import BegunWrites
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.scan.read_request import ReadRequest
-    from lockgate.framework.store.scan.scan_source import ScanSource, SourceMaker
-    from lockgate.framework.store.tables.replace import Replacement
+    from lockgate.framework.store import ReadRequest, Replacement, ScanSource, TableHandle
+    from lockgate.framework.store.scan.scan_source import SourceMaker
 
 Handler = Callable[[Any, Any], object]
 
@@ -145,7 +143,7 @@ class Dispatcher:
 
 def _scan_of(table: TableHandle, request: ReadRequest) -> ScanSource:
     """Begin a scan of a table; Spark packs splits itself, so what is merged is kept apart for it."""
-    from lockgate.framework.store.scan.table_scan import TableScan
+    from lockgate.framework.store import TableScan
 
     return TableScan(table, request, merge_apart=True)
 

@@ -18,7 +18,7 @@ from lockgate.framework.plugins import current_principal, plugins
 if TYPE_CHECKING:
     from lockgate.framework.access import Principal
     from lockgate.framework.spark.enforcement.scan_grants import ScanRights
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 _SESSION_SCHEME = "session:"
 _STRICT = "!strict"
@@ -232,7 +232,7 @@ class Catalogs:
             return opened
 
     def _make(self, options: Mapping[str, str]) -> Catalog:
-        from lockgate.framework.store.tables.catalog import Catalog
+        from lockgate.framework.store import Catalog
 
         keys = self._scopes.of_spec(options.get("keys"))
         rest = {key: value for key, value in options.items() if key not in _SESSION_OPTIONS}

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.context.jvm_sessions import Asker
     from lockgate.framework.spark.messages.shared_messages import MicroBatch
-    from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.scan.read_request import ReadRequest
-    from lockgate.framework.store.scan.scan_source import ScanSource
-    from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.catalog import Catalog
-    from lockgate.framework.store.tables.replace import Replacement
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import (
+        Catalog,
+        ReadRequest,
+        Replacement,
+        ScanSource,
+        Table,
+        TableHandle,
+        TableSchema,
+    )
 
 SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
 
@@ -160,7 +162,7 @@ class OperationContext:
 
     def source(self, table: TableHandle, request: ReadRequest | None = None) -> ScanSource:
         """Begin a scan of a table, by default of all its rows."""
-        from lockgate.framework.store.scan.read_request import ReadRequest
+        from lockgate.framework.store import ReadRequest
 
         return self.dispatcher.source(table, request or ReadRequest())
 

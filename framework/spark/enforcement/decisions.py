@@ -39,14 +39,13 @@ from lockgate.framework.spark.messages.rights_messages import (
     UsedColumns,
 )
 from lockgate.framework.spark.operations.system_operations import SYSTEM_NAMESPACE
+from lockgate.framework.store import policy_name
 from lockgate.framework.store.confidential.withheld_keys import columns_named, needed_columns, withheld_keys
-from lockgate.framework.store.metadata.rename import policy_name
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Principal
+    from lockgate.framework.store import Table, TableSchema
     from lockgate.framework.store.confidential.withheld_keys import KeyUse
-    from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.table import Table
 
 _WORD = re.compile(r"\w+")
 

@@ -21,14 +21,12 @@ from lockgate.framework.orc.encryption.plaintext_marks import plaintext_message,
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.write_messages import FilesFlowRequest, FlowAnswer, FlowRequest
-from lockgate.framework.store.confidential.column_visibility import encrypted_columns
+from lockgate.framework.store import Replacement, SetOption, encrypted_columns
 from lockgate.framework.store.confidential.encryption_entries import Entry, with_entries
-from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.ddl.validation import check_schema
-from lockgate.framework.store.tables.replace import Replacement
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 Sources = Sequence[Mapping[str, Any]]
 

@@ -38,11 +38,10 @@ from lockgate.framework.spark.messages.rights_messages import (
     RelationJson,
     StatementTarget,
 )
-from lockgate.framework.store.grants import hidden_from
-from lockgate.framework.store.metadata.rename import policy_name
+from lockgate.framework.store import hidden_from, policy_name
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE, Action.ALTER})
 TEMPORARY = "temporary"

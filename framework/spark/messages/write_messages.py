@@ -11,7 +11,7 @@ from lockgate.framework.spark.messages.shared_messages import (
     TypeJson,
     ValueJson,
 )
-from lockgate.framework.store.merge.merge_plan import MergePlanJson
+from lockgate.framework.store import MergePlanJson
 
 
 class WriteRequest(TableRequest):

@@ -17,14 +17,13 @@ from lockgate.framework.spark.messages.scan_messages import (
 from lockgate.framework.spark.operations.plans.scan_metrics import skipped_by
 from lockgate.framework.spark.operations.scan_operations import selected_by
 from lockgate.framework.spark.operations.system_operations import view_of
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
+from lockgate.framework.store import SNAPSHOT_SOURCE
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
 from lockgate.pushdown import Aggregate, Function, Predicate, columns_of, describe_json, from_json
 
 if TYPE_CHECKING:
+    from lockgate.framework.store import Table, TableSchema
     from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer
-    from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.table import Table
 
 _FUNCTIONS = {function.value: function for function in Function}
 
@@ -64,7 +63,7 @@ def _answer(
     context: OperationContext, table: Table, request: AggregatesRequest
 ) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
     """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
-    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store import ReadRequest
 
     group_by = _paths(request["group_by"])
     asked = [_aggregate(node) for node in request["aggregates"]]

@@ -11,9 +11,7 @@ from lockgate.framework.options.schema_options import ON_TYPE_CHANGE
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.table_messages import AlterRequest, MergeColumnsRequest, TableSpec
 from lockgate.framework.spark.operations.catalog_operations import describe
-from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
-from lockgate.framework.store.ddl.schema_changes import (
-    FIRST,
+from lockgate.framework.store import (
     AddColumn,
     ChangeComment,
     ChangeDefault,
@@ -24,15 +22,17 @@ from lockgate.framework.store.ddl.schema_changes import (
     Position,
     RemoveOption,
     RenameColumn,
-    SchemaChange,
     SetComment,
     SetOption,
+    changes_of,
+    grant,
+    merged_columns,
 )
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store.ddl.schema_changes import FIRST, SchemaChange
 from lockgate.framework.types import DataType, from_spark_type
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 # Paimon's option of a write; here one of streams, since Spark fits the rows of a batch to the table.
 MERGE_SCHEMA = "write.merge-schema"

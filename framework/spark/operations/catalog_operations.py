@@ -50,24 +50,29 @@ from lockgate.framework.spark.operations.system_operations import (
     dotted_name,
     loaded,
 )
-from lockgate.framework.store.confidential.column_visibility import column_marks, visibility
+from lockgate.framework.store import (
+    Schema,
+    Selection,
+    check_readable,
+    column_marks,
+    snapshot_called,
+    table_selection,
+    visibility,
+)
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.rename import is_hidden
 from lockgate.framework.store.rows.row_kinds import why_no_statement
-from lockgate.framework.store.scan.snapshot_selection import Selection, snapshot_at, snapshot_called
-from lockgate.framework.store.scan.table_selection import table_selection
+from lockgate.framework.store.scan.snapshot_selection import snapshot_at
 from lockgate.framework.store.schema.clustering import clustering_columns
 from lockgate.framework.store.schema.defaults import default_sql
-from lockgate.framework.store.schema.schema import Schema
-from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.system_tables import ROWS
 from lockgate.framework.store.system.warehouse_system_tables import warehouse_tables
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 # The properties that Spark adds to every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})

@@ -12,12 +12,8 @@ from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 
 if TYPE_CHECKING:
+    from lockgate.framework.store import ScanPlan, Split, StripeRange, Table, TableSchema
     from lockgate.framework.store.manifests.manifest import VectorLocation
-    from lockgate.framework.store.pruning.split import Split
-    from lockgate.framework.store.scan.matching_rows import StripeRange
-    from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.table import Table
 
 # Too many small files to open one after the other, or too many rows for the driver to compare.
 _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000

@@ -18,8 +18,7 @@ from lockgate.framework.spark.messages.write_messages import EndRequest, FileMes
 from lockgate.framework.store.commit.task_keys import asked_of_tasks, warn_unused, with_task_keys
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import CommitMessage, Table
 
 # Before the id of a write in names of data files, and in those of their keys.
 _DATA, _KEYS = "data-", "keys-"

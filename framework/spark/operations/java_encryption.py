@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 
 def java_options(table: Table) -> tuple[str | None, str | None]:

@@ -15,14 +15,12 @@ from lockgate.framework.types import value_from_json, value_to_json
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import Overwrite
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Overwrite, Table
 
 
 def list_partitions(context: OperationContext, request: ListPartitionsRequest) -> RowsJson:
     """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
-    from lockgate.framework.store.grants import grant
-    from lockgate.framework.store.scan.read_request import require_unrestricted
+    from lockgate.framework.store import grant, require_unrestricted
 
     table = context.table()
     keys = table.schema.partition_keys
@@ -45,9 +43,7 @@ def list_partitions(context: OperationContext, request: ListPartitionsRequest) -
 
 def drop_partitions(context: OperationContext, request: DropPartitionsRequest) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.grants import grant
-    from lockgate.framework.store.scan.readable_files import visible_entries
+    from lockgate.framework.store import CommitMessage, grant, visible_entries
 
     table = context.table()
     types = table.schema.types_of(table.schema.partition_keys)
@@ -90,7 +86,7 @@ def can_delete(context: OperationContext, request: DeleteRequest) -> bool:
 
 def delete_where(context: OperationContext, request: DeleteRequest) -> Committed:
     """Delete whole partitions without reading a row."""
-    from lockgate.framework.store.grants import grant
+    from lockgate.framework.store import grant
 
     table = context.table()
     grant(table, Action.DELETE)  # of a table without rows too

@@ -14,7 +14,7 @@ from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.messages.shared_messages import Committed, TableRequest
 from lockgate.framework.spark.messages.table_messages import CommitStagedRequest, StagedSpec, StageRequest
 from lockgate.framework.spark.operations.catalog_operations import describe, requested_schema
-from lockgate.framework.store.metadata.identifier import Identifier
+from lockgate.framework.store import Identifier
 from lockgate.framework.store.metadata.rename import can_move, staged_identifier
 
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.spark.messages.write_messages import EndRequest
-from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store import CommitMessage, visible_entries
 from lockgate.framework.store.commit.vector_changes import MarkedRows
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows, from_bitmap
 from lockgate.framework.store.metadata.references import held_snapshot
-from lockgate.framework.store.scan.readable_files import visible_entries
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Snapshot, Table
 
 
 def marked_rows(table: Table, request: EndRequest) -> tuple[list[MarkedRows], list[CommitMessage]]:

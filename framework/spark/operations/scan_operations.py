@@ -30,9 +30,9 @@ from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, as_
 from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins, reads_named_snapshot
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_operations import KEEP_DELETES, snapshot_source, view_of
-from lockgate.framework.store.confidential.column_visibility import require_keys, visibility
+from lockgate.framework.store import SNAPSHOT_SOURCE, visibility
+from lockgate.framework.store.confidential.column_visibility import require_keys
 from lockgate.framework.store.confidential.withheld_keys import key_uses
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
 from lockgate.framework.store.system.row_kind_tables import no_binlog_of_states
 from lockgate.pushdown import (
     AlwaysTrue,
@@ -49,12 +49,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.merge.merge_plan import MergePlanJson
-    from lockgate.framework.store.scan.matching_rows import StripeRange
-    from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.scan.scan_source import ScanSource
-    from lockgate.framework.store.scan.snapshot_selection import Selection
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import MergePlanJson, ScanPlan, ScanSource, Selection, StripeRange, Table
 
 # Spark's option: it prunes by a join's values only where it need not compute them again.
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
@@ -142,7 +137,7 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
 
 def selective(context: OperationContext, request: SelectiveRequest) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
-    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store import ReadRequest
 
     table = context.table()
     # Its snapshot is chosen when a batch is planned, not before; a rewrite reads all its files.
@@ -183,7 +178,7 @@ def _plan(
     again: bool = False,
 ) -> ScanPlan:
     """Plan a scan; `again`: of a search that observers have been told of."""
-    from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
+    from lockgate.framework.store import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
     if view_of(request["name"]) == "binlog" and selected.between and selected.between.states == "diff":
@@ -292,13 +287,14 @@ def selected_by(
     properties: Mapping[str, str | None] | None = None,
 ) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
-    from lockgate.framework.store.scan.snapshot_selection import Selection, selection_of
-    from lockgate.framework.store.scan.table_selection import table_selection
-    from lockgate.framework.store.schema.unsupported_features import (
-        check_no_branch,
+    from lockgate.framework.store import (
+        Selection,
         check_readable,
         check_unselected,
+        selection_of,
+        table_selection,
     )
+    from lockgate.framework.store.schema.unsupported_features import check_no_branch
 
     options = request["options"]
     check_readable(table.schema)

@@ -19,15 +19,12 @@ from lockgate.framework.spark.messages.stream_messages import (
     StreamRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store.confidential.column_visibility import visibility
-from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.read_request import require_unrestricted
+from lockgate.framework.store import grant, require_unrestricted, visibility
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store import ScanPlan, Table
     from lockgate.framework.store.streams.position import StreamPlace
     from lockgate.framework.store.streams.stream import Batch, TableStream
-    from lockgate.framework.store.tables.table import Table
 
 # Letters that no name of a consumer has.
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
@@ -169,8 +166,8 @@ def _keep(
 
 
 def _plan(table: Table, request: StreamRequest, found: Batch) -> ScanPlan:
+    from lockgate.framework.store import ScanPlan
     from lockgate.framework.store.merge.merge import merge_plan
-    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.pushdown import ScanReport
 
     used = {table.schema.id} | {file.schema_id for split in found.splits for file in split.files}

@@ -16,13 +16,10 @@ from lockgate.framework.spark.messages.stream_messages import (
     RangeRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store.confidential.column_visibility import visibility
-from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.read_request import require_unrestricted
-from lockgate.framework.store.scan.snapshot_selection import snapshot_called
+from lockgate.framework.store import grant, require_unrestricted, snapshot_called, visibility
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
 
 
 def fixed_range(context: OperationContext, request: RangeRequest) -> RangeAnswer:
@@ -41,8 +38,8 @@ def fixed_range(context: OperationContext, request: RangeRequest) -> RangeAnswer
 
 def plan(context: OperationContext, request: ChangesRequest) -> PlanAnswer:
     """Return the files of a fixed range."""
+    from lockgate.framework.store import ScanPlan
     from lockgate.framework.store.merge.merge import merge_plan
-    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.streams.change_range import changed_files, range_of
     from lockgate.pushdown import ScanReport
 

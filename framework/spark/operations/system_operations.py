@@ -28,17 +28,22 @@ from lockgate.framework.spark.messages.scan_messages import (
 )
 from lockgate.framework.spark.messages.shared_messages import QualifiedName, RowsJson
 from lockgate.framework.spark.messages.table_messages import LoadAnswer, SystemSpec, TableSpec, ViewSpec
-from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_ID, SNAPSHOT_SOURCE, selection_of
-from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store import (
+    SNAPSHOT_SOURCE,
+    ReadRequest,
+    check_readable,
+    grant,
+    require_unrestricted,
+    selection_of,
+)
+from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_ID
 from lockgate.framework.store.system.system_tables import METADATA, ROWS, columns_of_system, system_batches
 from lockgate.framework.store.system.warehouse_system_tables import read_warehouse, warehouse_columns
 from lockgate.framework.types import to_spark_json, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import SystemTable
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Table
     from lockgate.framework.types import DataField
 
 # Procedures live here, and tables of the whole warehouse; it cannot be dropped.

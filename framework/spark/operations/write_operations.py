@@ -39,18 +39,14 @@ from lockgate.framework.spark.operations.java_encryption import java_options
 from lockgate.framework.spark.operations.partition_operations import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
 from lockgate.framework.spark.operations.rewritten_rows import marked_rows, rewritten_files
+from lockgate.framework.store import can_widen
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.confidential.column_visibility import require_write_keys
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
-from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import Overwrite
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.merge.merge_plan import MergePlanJson
-    from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import CommitMessage, MergePlanJson, Overwrite, Table, TableSchema
 
 
 # Options of a write that identify its commit, so that a repeated job commits nothing twice.
@@ -69,7 +65,7 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
     from lockgate.framework.options.changelog_options import INPUT
-    from lockgate.framework.store.grants import grant
+    from lockgate.framework.store import grant
     from lockgate.framework.store.schema.written_formats import PARQUET, written_format
     from lockgate.framework.store.write.write import check_rows_writable
 
@@ -328,7 +324,7 @@ def _check_options(request: WriteRequest) -> None:
 
 
 def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
-    from lockgate.framework.store.commit.message import CommitMessage
+    from lockgate.framework.store import CommitMessage
 
     messages: list[Any] = [message for message in request["messages"] if "file" in message]
     for message in messages:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lockgate.framework.orc.integrity.authenticate import Mode
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
 
 class Lake:

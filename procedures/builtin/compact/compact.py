@@ -18,8 +18,19 @@ from lockgate.framework.options.table_options import (
 )
 from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
-from lockgate.framework.store import CommitKind, CommitMessage, FileSource, ManifestEntry, Table
-from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
+from lockgate.framework.store import (
+    CommitKind,
+    CommitMessage,
+    FileKind,
+    FileReader,
+    FileSource,
+    ManifestEntry,
+    Table,
+    check_writable,
+    secrets_of,
+    stored_entries,
+)
+from lockgate.framework.store.confidential.confidential_columns import secrets_in_history
 from lockgate.framework.store.confidential.plain_files import audit_entry, indexed_columns_of, snapshot_shows
 from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 from lockgate.framework.store.maintenance.compaction import BucketJob, rewrite
@@ -31,11 +42,7 @@ from lockgate.framework.store.maintenance.ordered_compaction import (
     ordered_rows,
     pruned_share,
 )
-from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.pruning.split import by_bucket
-from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.readable_files import stored_entries
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import (
     OPTIONS,
     PARTITIONS,

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockgate.framework.options.table_options import MANIFEST_TARGET_SIZE
-from lockgate.framework.store import CommitKind
-from lockgate.framework.store.commit.commit import commit_messages
-from lockgate.framework.store.manifests.manifest import ManifestFileMeta
+from lockgate.framework.store import CommitKind, ManifestFileMeta, check_writable, commit_messages
 from lockgate.framework.store.manifests.manifest_merge import worth_merging
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, parse_options, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

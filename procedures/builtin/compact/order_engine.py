@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store import Table
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store import Table, secrets_of
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.maintenance.compaction import BucketJob
 from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory

@@ -12,15 +12,22 @@ import pyarrow as pa
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.options.table_options import BUCKET, NUM_LEVELS
-from lockgate.framework.store import CommitKind, CommitMessage, FileSource, ManifestEntry, Snapshot, Table
-from lockgate.framework.store.ddl.schema_changes import SetOption
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import (
+    CommitKind,
+    CommitMessage,
+    FileSource,
+    ManifestEntry,
+    SetOption,
+    Snapshot,
+    Table,
+    assign_buckets,
+    check_writable,
+    grant,
+    stored_entries,
+)
 from lockgate.framework.store.maintenance.compaction import BucketJob, job_rows
 from lockgate.framework.store.merge.merge import KEY_PREFIX, sort_by_key
 from lockgate.framework.store.pruning.split import by_bucket, sections_of
-from lockgate.framework.store.rows.bucket import assign_buckets
-from lockgate.framework.store.scan.readable_files import stored_entries
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.changelog import is_unrecorded
 from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where

@@ -6,7 +6,7 @@ from typing import Any
 
 from lockgate.errors import InputError, NotFoundError, nearest
 from lockgate.framework.access import Action
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import grant
 from lockgate.procedures.arguments import parse_pattern
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

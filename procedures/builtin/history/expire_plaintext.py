@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.store import Table
+from lockgate.framework.store import Exposure, Table, check_writable, expire_snapshots, exposures
 from lockgate.framework.store.confidential.exposure_text import reasons
-from lockgate.framework.store.confidential.exposures import Exposure, exposures
 from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
 from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
-from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult, expire_snapshots
+from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
 from lockgate.framework.store.schema.schema import now_millis
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

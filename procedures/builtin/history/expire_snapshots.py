@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store import expire_snapshots
 from lockgate.framework.types import micros_of
 from lockgate.procedures.arguments import OPTIONS, parse_options, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -8,17 +8,13 @@ from typing import Any
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import FileInfo
-from lockgate.framework.store import Table
-from lockgate.framework.store.grants import grant
+from lockgate.framework.store import CommitKind, Table, check_writable, expire_snapshots, grant
 from lockgate.framework.store.history.branches import branch_names, delete_branch
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.history.tags import delete_tags
 from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
 from lockgate.framework.store.maintenance.orphans import data_files_in
-from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.metadata.references import tagged_snapshots
-from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 

@@ -6,10 +6,9 @@ from abc import abstractmethod
 from typing import Any
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.store import Snapshot, Table
+from lockgate.framework.store import Snapshot, Table, check_writable
 from lockgate.framework.store.history.restore import restore
 from lockgate.framework.store.history.rollback import rollback, snapshot_at, target_of
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

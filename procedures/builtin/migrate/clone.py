@@ -7,12 +7,16 @@ from typing import Any
 
 from lockgate.errors import AlreadyExistsError, InputError
 from lockgate.framework.access import Action
-from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.grants import grant, grant_by_name
+from lockgate.framework.store import (
+    Catalog,
+    Identifier,
+    Table,
+    check_writable,
+    grant,
+    grant_by_name,
+    require_unrestricted,
+)
 from lockgate.framework.store.history.table_clone import TableClone as ClonedState
-from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.scan.read_request import require_unrestricted
-from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

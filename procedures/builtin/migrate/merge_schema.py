@@ -8,8 +8,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedTypeError, nearest
 from lockgate.framework.options.schema_options import HISTORY, ON_TYPE_CHANGE, REFUSE
-from lockgate.framework.store import Table
-from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
+from lockgate.framework.store import Table, changes_of, merged_columns
 from lockgate.framework.types import DataType, parse_type
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

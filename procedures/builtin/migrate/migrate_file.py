@@ -7,9 +7,7 @@ from typing import Any
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import FileSystem, resolve
-from lockgate.framework.store import Table
-from lockgate.framework.store.grants import grant
-from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.framework.store import Table, check_writable, grant
 from lockgate.procedures.builtin.migrate.fit import why_nulls
 from lockgate.procedures.builtin.migrate.migrated_by_spark import rewrite_into
 from lockgate.procedures.builtin.migrate.migrated_encryption import check_nothing_is_revealed

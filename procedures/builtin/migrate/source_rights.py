@@ -13,7 +13,7 @@ from lockgate.framework.spark.enforcement.foreign_relations import (
     refusal_of_path,
     targets_of,
 )
-from lockgate.framework.store.grants import hidden_from
+from lockgate.framework.store import hidden_from
 from lockgate.procedures.builtin.migrate.migration_source import MigrationSource
 from lockgate.procedures.procedure import ProcedureContext
 

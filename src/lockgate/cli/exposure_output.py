@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.confidential.exposures import Exposure, ExposureHolder
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import Exposure, Table
+    from lockgate.framework.store.confidential.exposures import ExposureHolder
 
 
 def is_table(path: str) -> bool:
@@ -22,8 +22,8 @@ def look(path: str) -> tuple[dict[str, Any], str]:
 
     Raises NotFoundError if the folder is not inside a database of a warehouse.
     """
+    from lockgate.framework.store import exposures
     from lockgate.framework.store.confidential.exposure_text import reasons
-    from lockgate.framework.store.confidential.exposures import exposures
 
     table = _table(path)
     found = exposures(table)
@@ -38,7 +38,7 @@ def look(path: str) -> tuple[dict[str, Any], str]:
 
 
 def _table(path: str) -> Table:
-    from lockgate.framework.store.tables.catalog import Catalog
+    from lockgate.framework.store import Catalog
 
     folder = Path(path).resolve()
     database = folder.parent

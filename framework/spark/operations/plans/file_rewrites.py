@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.context.operation_context import OperationContext
     from lockgate.framework.spark.messages.scan_messages import PlanRequest
     from lockgate.framework.spark.messages.shared_messages import TableRequest
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import CommitMessage, Table
 
 REWRITE = "lockgate.rewrite"
 """The option with the handle; the connector knows it too, and leaves the rows of such a write in order."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, overload
 
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
+from lockgate.framework.store import SNAPSHOT_SOURCE, candidate_of
 from lockgate.framework.store.handle import read_branch
-from lockgate.framework.store.pruning.candidates import candidate_of
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE
 from lockgate.pushdown import Step, columns_of, from_json
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
         PushedScan,
         ScanRequest,
     )
-    from lockgate.framework.store.scan.scan import ScanPlan
-    from lockgate.framework.store.scan.snapshot_selection import Selection
-    from lockgate.framework.store.tables.table import Table
+    from lockgate.framework.store import ScanPlan, Selection, Table
 
     PlanOf = Callable[[OperationContext, Table, AbstractSet[str], PlanRequest], ScanPlan]
     SelectedBy = Callable[[Table, ScanRequest], Selection]

@@ -8,8 +8,7 @@ from lockgate.framework.plugins import STEPS, plugins
 from lockgate.framework.spark.messages.table_messages import FigureName
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store import ScanPlan, TableHandle
 
 _FIGURES = {
     "planning_ms": "milliseconds of planning",
