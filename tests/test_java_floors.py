@@ -11,32 +11,42 @@ CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lo
 
 # What stands in the connector's own folder is above all packages: the classes that Spark finds by name.
 FLOORS = (
-    {"io", "parser"},
+    {"files.io", "rules.parser"},
     {"bridge"},
-    {"parts"},
-    {"avro", "batches", "keys", "orc", "parquet"},
-    {"files", "owner"},
-    {"index", "integrity", "masks", "merge"},
+    {"enforcement.parts"},
+    {"files.avro", "files.batches", "keys", "files.orc", "files.parquet"},
+    {"files", "lookup.owner"},
+    {"index", "integrity", "files.masks", "merge"},
     {"lookup", "read"},
     {"write"},
     {"scan"},
     {"catalog"},
-    {"lineage", "changes", "pruning"},
-    {"rules", "governance", "streams"},
-    {"fences", "joins", "results"},
-    {"sql"},
+    {"lineage", "rules.changes", "rules.pruning"},
+    {"rules", "enforcement", "rules.streams"},
+    {"enforcement.fences", "rules.joins", "rules.results"},
+    {"rules.sql"},
 )
-_USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")
+_USE = re.compile(r"\bio\.lockgate\.spark\.([a-z.]+)\.[A-Z]")
 
 
 def uses(package: str) -> dict[str, list[str]]:
     """Return the packages that one uses, each with the files that do."""
     found: dict[str, list[str]] = {}
-    for path in sorted((CONNECTOR / package).rglob("*.java")):
+    paths = [path for path in sorted(CONNECTOR.rglob("*/*.java")) if package_of(path) == package]
+    for path in paths:
         code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
-        for other in set(_USE.findall(code)) - {package}:
+        for other in {whole(name) for name in _USE.findall(code)} - {package}:
             found.setdefault(other, []).append(path.name)
     return found
+
+
+def package_of(path: Path) -> str:
+    return whole(".".join(path.parent.relative_to(CONNECTOR).parts))
+
+
+def whole(package: str) -> str:
+    """Return the package on a floor: `merge.folds` and `merge.functions` are parts of `merge`."""
+    return "merge" if package.startswith("merge.") else package
 
 
 def floor_of(package: str) -> int:
@@ -44,7 +54,7 @@ def floor_of(package: str) -> int:
 
 
 def test_every_package_is_on_a_floor() -> None:
-    packages = {path.name for path in CONNECTOR.iterdir() if path.is_dir()}
+    packages = {package_of(path) for path in CONNECTOR.rglob("*/*.java")}
     assert packages == set().union(*FLOORS)
 
 
@@ -67,12 +77,12 @@ def test_no_package_uses_the_classes_that_spark_finds_by_name() -> None:
 
 # What these hold is known to the connector because it registers itself. Lineage does too, but rules ask it
 # for the flow of columns.
-REGISTERED = {"lookup", "owner"}
-SERVICES = CONNECTOR.parents[2] / "META-INF/services/io.lockgate.spark.parts.Part"
+REGISTERED = {"lookup", "lookup.owner"}
+SERVICES = CONNECTOR.parents[2] / "META-INF/services/io.lockgate.spark.enforcement.parts.Part"
 
 
 def test_parts_are_known_by_their_registration_alone() -> None:
-    own = [path for path in CONNECTOR.rglob("*.java") if path.parent.name not in REGISTERED]
+    own = [path for path in CONNECTOR.rglob("*.java") if package_of(path) not in REGISTERED]
     named = {path.name: found for path in own if (found := REGISTERED & set(_USE.findall(path.read_text())))}
     assert len(own) > 100
     assert named == {}

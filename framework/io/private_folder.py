@@ -13,7 +13,7 @@ its entries. So the check and the opening need not be one step. It costs a micro
 of the
 path: make it when a state is opened, not for each row.
 
-The same in Java: `io.lockgate.spark.io.PrivateFolders`; both pass the cases in
+The same in Java: `io.lockgate.spark.files.io.PrivateFolders`; both pass the cases in
 `tests/fixtures/private_folders.json`.
 """
 

@@ -93,7 +93,7 @@ class DriverSite(LocalSite):
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._gauges: Any = java_class(context, "io.lockgate.spark.owner.Gauges")
+        self._gauges: Any = java_class(context, "io.lockgate.spark.lookup.owner.Gauges")
         self._shown: dict[str, dict[str, float]] = {}
 
     def publish(self, status: LookupStatus) -> None:
@@ -148,7 +148,7 @@ class ClusterSite(DriverSite):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._executors: Any = java_class(context, "io.lockgate.spark.owner.Executors")
+        self._executors: Any = java_class(context, "io.lockgate.spark.lookup.owner.Executors")
         # The Python of Spark's own workers, which must find Lockgate as well.
         self._python = str(context.pythonExec)
 

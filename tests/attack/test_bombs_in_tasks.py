@@ -146,5 +146,5 @@ def test_limits_are_python_s(
     if case["given"] is not None:
         monkeypatch.setenv(LIMIT_VARIABLE, case["given"])
     assert most_unpacked(case["stored"]) == case["most"]
-    limits = jvm.io.lockgate.spark.io.MetadataLimits
+    limits = jvm.io.lockgate.spark.files.io.MetadataLimits
     assert limits.mostUnpacked(case["stored"], case["given"]) == case["most"]

@@ -284,7 +284,9 @@ def test_an_event_that_is_not_as_declared_does_not_reach_python(spark: SparkSess
     for lie in [*lies(declared.request["keys"]["event"], "event")][::4]:
         fields = {"executor": "1", "name": "n", "event": lie.value}
         asked = json.dumps({"question": "lookup.event", "fields": fields}).encode()
-        answer = json.loads(jvm.io.lockgate.spark.parts.ExecutorQuestions.answer(asked).toString())
+        answer = json.loads(
+            jvm.io.lockgate.spark.enforcement.parts.ExecutorQuestions.answer(asked).toString()
+        )
         expected = f"a process of an executor sent an invalid message: {lie.fault}"
         assert answer == {"error": {"type": "BridgeError", "message": expected}}
 

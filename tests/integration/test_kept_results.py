@@ -221,7 +221,7 @@ def test_nothing_is_kept_unless_the_session_asks(spark: SparkSession, events: st
 def test_rows_are_bounded_by_their_bytes(spark: SparkSession) -> None:
     """Those that nobody used for the longest time go first, and what is larger than all is not kept."""
     gateway: Any = spark.sparkContext._gateway
-    gateway.jvm.io.lockgate.spark.results.ResultsCheck.main(gateway.new_array(gateway.jvm.String, 0))
+    gateway.jvm.io.lockgate.spark.rules.results.ResultsCheck.main(gateway.new_array(gateway.jvm.String, 0))
 
 
 # --- users ---

@@ -44,7 +44,7 @@ def gauges(spark: SparkSession) -> Callable[[str], dict[str, float]]:
     """Gives the gauges of a lookup, from a registry as Spark gives one to the plugin."""
     jvm: Any = spark.sparkContext._jvm
     registry = jvm.com.codahale.metrics.MetricRegistry()
-    jvm.io.lockgate.spark.owner.Gauges.showIn(registry)
+    jvm.io.lockgate.spark.lookup.owner.Gauges.showIn(registry)
 
     def read(prefix: str) -> dict[str, float]:
         found = registry.getGauges()

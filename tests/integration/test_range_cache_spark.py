@@ -31,7 +31,7 @@ def stored(tmp_path: Path) -> Path:
 
 def check(spark: SparkSession) -> Any:
     jvm: Any = spark.sparkContext._jvm
-    return jvm.io.lockgate.spark.io.CachedFilesCheck
+    return jvm.io.lockgate.spark.files.io.CachedFilesCheck
 
 
 def read(spark: SparkSession, stored: Path, address: str, folder: Path, size: str = "1 gb") -> int:
@@ -94,5 +94,5 @@ def test_names_are_those_of_python(spark: SparkSession, tmp_path: Path) -> None:
         assert check(spark).name(folder, case["address"], case["size"], case["block"]) == case["file"]
     names: Any = spark.sparkContext._jvm
     for case in VECTORS["names"]:
-        kept = names.io.lockgate.spark.io.CachedFiles.neverChanges(case["name"])
+        kept = names.io.lockgate.spark.files.io.CachedFiles.neverChanges(case["name"])
         assert kept is case["never_changes"]

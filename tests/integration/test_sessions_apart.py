@@ -178,7 +178,7 @@ def executor(mine: Lake) -> Callable[..., dict[str, Any]]:
 
     def ask(message: object) -> dict[str, Any]:
         sent = message if isinstance(message, bytes) else json.dumps(message).encode()
-        answer = jvm.io.lockgate.spark.parts.ExecutorQuestions.answer(sent).toString()
+        answer = jvm.io.lockgate.spark.enforcement.parts.ExecutorQuestions.answer(sent).toString()
         return dict(json.loads(answer))
 
     return ask

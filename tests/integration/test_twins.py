@@ -212,7 +212,7 @@ def test_filters_do_not_judge_columns_that_are_cast(spark: SparkSession, tmp_pat
 
 def test_masks_of_values(spark: SparkSession) -> None:
     cases = json.loads((FIXTURES / "masks.json").read_text())
-    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.masks.MaskTwins
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.masks.MaskTwins
     found = json.loads(twins.masks(json.dumps(with_spark_types(cases))))
     for case, each in zip(cases, found, strict=True):
         assert json.dumps(each) == json.dumps(case["masked"]), (

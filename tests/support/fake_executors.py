@@ -61,7 +61,7 @@ def asked(operation: str, handler: Callable[..., Any], **request: Any) -> Any:
 
 
 class FakeExecutor:
-    """What `io.lockgate.spark.owner.OwnerProcesses` does: runs processes, passes on what they say."""
+    """What `io.lockgate.spark.lookup.owner.OwnerProcesses` does: runs processes, passes on what they say."""
 
     def __init__(self, number: str, root: Path | None) -> None:
         self.id = number
@@ -133,7 +133,7 @@ class FakeExecutor:
 
 
 class FakeExecutors:
-    """What `io.lockgate.spark.owner.Executors` is to Python."""
+    """What `io.lockgate.spark.lookup.owner.Executors` is to Python."""
 
     def __init__(self) -> None:
         self.members: dict[str, FakeExecutor] = {}

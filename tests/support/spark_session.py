@@ -106,7 +106,7 @@ def spark_conf(lake_folder: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(lake_folder / "spark-warehouse"),
         # A catalog of somebody else; nothing is made of it before a statement names it.
-        "spark.sql.catalog.folders": "io.lockgate.spark.governance.FolderCatalog",
+        "spark.sql.catalog.folders": "io.lockgate.spark.enforcement.FolderCatalog",
         "spark.sql.catalog.folders.folder": str(lake_folder / "folders"),
     }
 

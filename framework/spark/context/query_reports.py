@@ -127,7 +127,7 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
     Scans of tables of which policies hide something are counted only.
     Raises InputError for a statement that would take effect while it is analysed, such as CALL.
     """
-    explainer = java_class(spark, "io.lockgate.spark.sql.Explainer")
+    explainer = java_class(spark, "io.lockgate.spark.rules.sql.Explainer")
     from lockgate.framework.spark.context.sql_inspection import inspect_sql
 
     statement = inspect_sql(sql, spark=spark)

@@ -72,7 +72,9 @@ def inspect_sql(text: str, *, spark: SparkSession | None = None) -> Statement:
         raise BridgeError("no Spark session is running: call lockgate.connect(...) first")
     try:
         found = json.loads(
-            java_class(session, "io.lockgate.spark.sql.SqlInspector").inspect(session._jsparkSession, text)
+            java_class(session, "io.lockgate.spark.rules.sql.SqlInspector").inspect(
+                session._jsparkSession, text
+            )
         )
     except ParseException as error:
         raise InputError(f"not a SQL statement: {error}") from None

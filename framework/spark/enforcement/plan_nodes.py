@@ -72,7 +72,7 @@ _UNRESOLVED = _words("""
 """)
 
 # The stream of a lookup join in SQL while Python plans the join; its own plan is in the statement.
-_OF_LOOKUPS = _words("io.lockgate.spark.joins.StreamSide")
+_OF_LOOKUPS = _words("io.lockgate.spark.rules.joins.StreamSide")
 
 FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED | _OF_LOOKUPS
 

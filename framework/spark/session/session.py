@@ -73,7 +73,7 @@ def connect(
 
 def _set(spark: SparkSession, key: str, value: str) -> None:
     """Set a conf of a session as its application does, which those who decide about access let pass."""
-    java_class(spark, "io.lockgate.spark.parts.ChangedSettings").ofApplication(
+    java_class(spark, "io.lockgate.spark.enforcement.parts.ChangedSettings").ofApplication(
         spark._jsparkSession, key, value
     )
     spark.conf.set(key, value)

@@ -144,7 +144,7 @@ def java() -> Iterator[list[str]]:
     classes = Path(tempfile.mkdtemp(prefix="lockgate-classes-"))
     sources = [
         HERE / "java" / "PrivateFolderCases.java",
-        ROOT / "framework/spark/java/io/lockgate/spark/io/PrivateFolders.java",
+        ROOT / "framework/spark/java/io/lockgate/spark/files/io/PrivateFolders.java",
     ]
     subprocess.run([compiler, "-d", classes, *sources], check=True, timeout=120)
     subprocess.run(["chmod", "-R", "go+rX", classes], check=True)

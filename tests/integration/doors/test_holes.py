@@ -78,7 +78,7 @@ def door(
     governed_holes.make_folder(folder / "folders" / "holes")
     more = {
         "spark.jars": f"{gateway.jar()},{test_jar()}",
-        "spark.sql.catalog.folders": "io.lockgate.spark.governance.FolderCatalog",
+        "spark.sql.catalog.folders": "io.lockgate.spark.enforcement.FolderCatalog",
         "spark.sql.catalog.folders.folder": str(folder / "folders"),
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
         "spark.pyspark.python": sys.executable,

@@ -1,4 +1,4 @@
-import io.lockgate.spark.io.PrivateFolders;
+import io.lockgate.spark.files.io.PrivateFolders;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

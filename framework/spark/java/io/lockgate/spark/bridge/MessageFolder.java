@@ -1,6 +1,6 @@
 package io.lockgate.spark.bridge;
 
-import io.lockgate.spark.io.PrivateFolders;
+import io.lockgate.spark.files.io.PrivateFolders;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SeekableByteChannel;

@@ -1,6 +1,6 @@
 package io.lockgate.spark.files;
 
-import io.lockgate.spark.batches.StoredType;
+import io.lockgate.spark.files.batches.StoredType;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.lockgate.spark.integrity;
 
-import io.lockgate.spark.io.MetadataLimits;
+import io.lockgate.spark.files.io.MetadataLimits;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;

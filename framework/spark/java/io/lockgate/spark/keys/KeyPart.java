@@ -2,9 +2,9 @@ package io.lockgate.spark.keys;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.parts.DriverLink;
-import io.lockgate.spark.parts.Fields;
-import io.lockgate.spark.parts.Part;
+import io.lockgate.spark.enforcement.parts.DriverLink;
+import io.lockgate.spark.enforcement.parts.Fields;
+import io.lockgate.spark.enforcement.parts.Part;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.api.plugin.PluginContext;

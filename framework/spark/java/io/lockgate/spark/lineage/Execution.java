@@ -1,7 +1,7 @@
 package io.lockgate.spark.lineage;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.parts.StatementText;
+import io.lockgate.spark.enforcement.parts.StatementText;
 import io.lockgate.spark.write.Committed;
 import java.util.List;
 import java.util.Map;

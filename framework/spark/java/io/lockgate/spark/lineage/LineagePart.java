@@ -1,7 +1,7 @@
 package io.lockgate.spark.lineage;
 
 import com.codahale.metrics.MetricRegistry;
-import io.lockgate.spark.parts.Part;
+import io.lockgate.spark.enforcement.parts.Part;
 import org.apache.spark.SparkContext;
 
 /** Records of the statements of an application. */

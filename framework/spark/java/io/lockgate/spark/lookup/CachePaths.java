@@ -1,7 +1,7 @@
 package io.lockgate.spark.lookup;
 
 import io.lockgate.spark.bridge.Failure;
-import io.lockgate.spark.io.PrivateFolders;
+import io.lockgate.spark.files.io.PrivateFolders;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

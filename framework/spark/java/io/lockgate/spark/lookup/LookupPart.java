@@ -1,6 +1,6 @@
 package io.lockgate.spark.lookup;
 
-import io.lockgate.spark.parts.Part;
+import io.lockgate.spark.enforcement.parts.Part;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 

@@ -3,7 +3,7 @@ package io.lockgate.spark.lookup;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
-import io.lockgate.spark.io.PrivateFolders;
+import io.lockgate.spark.files.io.PrivateFolders;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;

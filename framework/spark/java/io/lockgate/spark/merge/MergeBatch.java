@@ -1,6 +1,6 @@
 package io.lockgate.spark.merge;
 
-import io.lockgate.spark.batches.PickedVector;
+import io.lockgate.spark.files.batches.PickedVector;
 import io.lockgate.spark.merge.folds.Fold;
 import io.lockgate.spark.merge.folds.GroupOrder;
 import io.lockgate.spark.merge.folds.Versions;

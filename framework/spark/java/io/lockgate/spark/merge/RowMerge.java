@@ -1,6 +1,6 @@
 package io.lockgate.spark.merge;
 
-import io.lockgate.spark.batches.BatchSource;
+import io.lockgate.spark.files.batches.BatchSource;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.avro.AvroRows;
-import io.lockgate.spark.batches.RowNumbers;
+import io.lockgate.spark.files.avro.AvroRows;
+import io.lockgate.spark.files.batches.RowNumbers;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashSet;

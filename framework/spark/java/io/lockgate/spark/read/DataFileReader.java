@@ -1,6 +1,6 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.BatchSource;
+import io.lockgate.spark.files.batches.BatchSource;
 import java.io.IOException;
 import org.apache.spark.sql.vectorized.ColumnVector;
 

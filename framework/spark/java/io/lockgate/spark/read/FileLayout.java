@@ -1,9 +1,9 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.CastVector;
-import io.lockgate.spark.batches.StoredType;
-import io.lockgate.spark.batches.TypeChange;
 import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.files.batches.CastVector;
+import io.lockgate.spark.files.batches.StoredType;
+import io.lockgate.spark.files.batches.TypeChange;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

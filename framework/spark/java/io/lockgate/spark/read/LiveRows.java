@@ -1,8 +1,8 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.RowNumbers;
-import io.lockgate.spark.batches.Selection;
 import io.lockgate.spark.files.DeletedRows;
+import io.lockgate.spark.files.batches.RowNumbers;
+import io.lockgate.spark.files.batches.Selection;
 import java.io.IOException;
 import java.util.Arrays;
 import org.apache.spark.sql.vectorized.ColumnVector;

@@ -1,17 +1,17 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.CastVector;
-import io.lockgate.spark.batches.RowNumbers;
-import io.lockgate.spark.batches.Selection;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.Vectors;
+import io.lockgate.spark.files.batches.CastVector;
+import io.lockgate.spark.files.batches.RowNumbers;
+import io.lockgate.spark.files.batches.Selection;
+import io.lockgate.spark.files.io.CachedFiles;
+import io.lockgate.spark.files.orc.KeptRows;
 import io.lockgate.spark.integrity.BoundedStripes;
 import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.integrity.KeyCheck;
 import io.lockgate.spark.integrity.VerifyingFiles;
-import io.lockgate.spark.io.CachedFiles;
 import io.lockgate.spark.keys.LockgateKeys;
-import io.lockgate.spark.orc.KeptRows;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.LocalDateTime;

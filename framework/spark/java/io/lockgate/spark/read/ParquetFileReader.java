@@ -1,10 +1,10 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.RowNumbers;
-import io.lockgate.spark.batches.VectorCopy;
 import io.lockgate.spark.files.Columns;
-import io.lockgate.spark.parquet.ParquetFooters;
-import io.lockgate.spark.parquet.ParquetSearch;
+import io.lockgate.spark.files.batches.RowNumbers;
+import io.lockgate.spark.files.batches.VectorCopy;
+import io.lockgate.spark.files.parquet.ParquetFooters;
+import io.lockgate.spark.files.parquet.ParquetSearch;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

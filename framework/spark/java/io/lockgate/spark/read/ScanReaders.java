@@ -1,10 +1,10 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.batches.BatchSource;
-import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.DeletedRows;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.files.batches.BatchSource;
+import io.lockgate.spark.files.batches.RowNumbers;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.batches.SmallAggregate;
-import io.lockgate.spark.parts.DriverRowsExec;
+import io.lockgate.spark.enforcement.parts.DriverRowsExec;
+import io.lockgate.spark.files.batches.SmallAggregate;
 import io.lockgate.spark.scan.DriverRead;
 import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;

@@ -1,8 +1,8 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.pruning.LargeSides;
-import io.lockgate.spark.pruning.RuntimeBlooms;
-import io.lockgate.spark.pruning.SmallSides;
+import io.lockgate.spark.rules.pruning.LargeSides;
+import io.lockgate.spark.rules.pruning.RuntimeBlooms;
+import io.lockgate.spark.rules.pruning.SmallSides;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;

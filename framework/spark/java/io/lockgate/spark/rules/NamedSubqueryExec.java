@@ -1,7 +1,7 @@
 package io.lockgate.spark.rules;
 
 import io.lockgate.spark.bridge.Failure;
-import io.lockgate.spark.parts.NodeProduct;
+import io.lockgate.spark.enforcement.parts.NodeProduct;
 import java.util.List;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;

@@ -1,6 +1,6 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.batches.LateRow;
+import io.lockgate.spark.files.batches.LateRow;
 import io.lockgate.spark.scan.LockgateScan;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.rules.Rule;

@@ -1,6 +1,6 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.parts.NodeProduct;
+import io.lockgate.spark.enforcement.parts.NodeProduct;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;

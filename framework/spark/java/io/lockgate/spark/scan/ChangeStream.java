@@ -2,9 +2,9 @@ package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.batches.MappedBatches;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.files.batches.MappedBatches;
 import io.lockgate.spark.read.OrcScans;
 import io.lockgate.spark.read.ScanSpec;
 import io.lockgate.spark.read.SplitPacker;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.scan;
 
-import io.lockgate.spark.batches.MappedBatches;
-import io.lockgate.spark.batches.PickedVector;
+import io.lockgate.spark.files.batches.MappedBatches;
+import io.lockgate.spark.files.batches.PickedVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
-import io.lockgate.spark.parts.StatementText;
+import io.lockgate.spark.enforcement.parts.StatementText;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,10 +1,10 @@
 package io.lockgate.spark.scan;
 
-import io.lockgate.spark.batches.MappedBatches;
-import io.lockgate.spark.batches.PairedChanges;
-import io.lockgate.spark.batches.PlainVector;
-import io.lockgate.spark.batches.RowKinds;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.files.batches.MappedBatches;
+import io.lockgate.spark.files.batches.PairedChanges;
+import io.lockgate.spark.files.batches.PlainVector;
+import io.lockgate.spark.files.batches.RowKinds;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;

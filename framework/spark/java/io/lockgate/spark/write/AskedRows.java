@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
-import io.lockgate.spark.parts.DriverLink;
+import io.lockgate.spark.enforcement.parts.DriverLink;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,0 +1,204 @@
+package io.lockgate.spark.enforcement;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.enforcement.parts.NodeProduct;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.QueryExecution$;
+import org.apache.spark.sql.execution.SparkPlan;
+import scala.Function1;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.BoxedUnit;
+
+/**
+ * The border between a policy and a user's query: below it are row filter and masks, above it the
+ * user's expressions.
+ *
+ * <p>Optimizer rules move nothing through a node that they do not know, so that no expression of a
+ * user meets a hidden row, whatever rules there are. Two barriers of different rights differ, and
+ * so no cached plan of one user serves another.
+ */
+public final class Barrier extends LogicalPlan implements NodeProduct {
+  private final LogicalPlan child;
+  private final Guarded guarded;
+  private SparkPlan planned;
+
+  public Barrier(LogicalPlan child, Guarded guarded) {
+    this.child = child;
+    this.guarded = guarded;
+  }
+
+  /**
+   * The relation below, whose rights were decided for a user.
+   *
+   * @param relation as Python knows it
+   * @param rights tells apart what different users see
+   * @param refused whether nothing of it may be read
+   * @param removable whether queries that use no hidden column need no barrier, as Python says
+   * @param computed whether there is a row filter or a mask, which settings of a session must suit
+   * @param streamed what each batch of a stream asks about again; null for any other relation
+   */
+  public record Guarded(
+      ObjectNode relation,
+      String user,
+      String rights,
+      boolean refused,
+      boolean removable,
+      boolean computed,
+      StreamRights streamed) {
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Guarded guarded
+          && guarded.rights.equals(rights)
+          && guarded.user.equals(user)
+          && guarded.refused == refused
+          && guarded.removable == removable;
+    }
+
+    @Override
+    public int hashCode() {
+      return Objects.hash(rights, user, refused, removable);
+    }
+
+    @Override
+    public String toString() {
+      return refused ? "refused" : "rights of " + user;
+    }
+  }
+
+  /** The barrier that a node is, sealed or not; null for any other. */
+  static Barrier of(LogicalPlan plan) {
+    return plan instanceof SealedBarrier sealed
+        ? sealed.barrier()
+        : plan instanceof Barrier barrier ? barrier : null;
+  }
+
+  LogicalPlan child() {
+    return child;
+  }
+
+  Guarded guarded() {
+    return guarded;
+  }
+
+  /**
+   * Tells whether what is left of the relation is as stored: all rows, and columns without a mask.
+   * Then nothing is below that a user's expression must not meet.
+   */
+  boolean hidesNothing() {
+    return guarded.removable && !guarded.refused && !isStreaming() && isAsStored(child);
+  }
+
+  /** The conditions there are a user's own, moved below by {@link PushLeakproof}. */
+  private static boolean isAsStored(LogicalPlan plan) {
+    if (plan instanceof Project project) {
+      return CollectionConverters.asJava(project.projectList()).stream()
+              .allMatch(Barrier::isAsStored)
+          && isAsStored(project.child());
+    }
+    return plan instanceof Filter filter
+        ? isAsStored(filter.child())
+        : plan instanceof MultiInstanceRelation && plan.children().isEmpty();
+  }
+
+  private static boolean isAsStored(NamedExpression column) {
+    return column instanceof AttributeReference
+        || column instanceof Alias alias && alias.child() instanceof AttributeReference;
+  }
+
+  /**
+   * The plan of what is below, the same each time if {@code keeps}: adaptive execution plans a
+   * statement several times, and asks each time for the buckets.
+   */
+  synchronized SparkPlan planned(SparkSession session, boolean keeps) {
+    boolean isKept = keeps && planned != null && planned.session() == session;
+    SparkPlan found =
+        isKept ? planned : QueryExecution$.MODULE$.prepareExecutedPlan(session, child);
+    planned = keeps ? found : null;
+    return found;
+  }
+
+  /** The same rights over another plan of the same columns. */
+  Barrier over(LogicalPlan plan) {
+    Barrier made = new Barrier(plan, guarded);
+    made.copyTagsFrom(this);
+    return made;
+  }
+
+  @Override
+  public Seq<LogicalPlan> children() {
+    return CollectionConverters.asScala(List.of(child)).toSeq();
+  }
+
+  @Override
+  public Seq<Attribute> output() {
+    return child.output();
+  }
+
+  /** Answers no columns: nobody decides about those of metadata. */
+  @Override
+  public Seq<Attribute> metadataOutput() {
+    return CollectionConverters.asScala(List.<Attribute>of()).toSeq();
+  }
+
+  @Override
+  public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> children) {
+    return new Barrier(children.apply(0), guarded);
+  }
+
+  /**
+   * Appends this node alone, wherever Spark prints a plan: what is below holds conditions of a
+   * policy.
+   */
+  @Override
+  public void generateTreeString(
+      int depth,
+      ArrayList<Object> lastChildren,
+      Function1<String, BoxedUnit> append,
+      boolean verbose,
+      String prefix,
+      boolean addSuffix,
+      int maxFields,
+      boolean printNodeId,
+      boolean printOutputColumns,
+      int indent) {
+    append.apply("   ".repeat(indent));
+    for (int i = 0; i < depth; i++) {
+      boolean isLast = (Boolean) lastChildren.get(i);
+      append.apply(i < depth - 1 ? (isLast ? "   " : ":  ") : isLast ? "+- " : ":- ");
+    }
+    append.apply(prefix + simpleString(maxFields) + "\n");
+  }
+
+  @Override
+  public String simpleString(int maxFields) {
+    return "Barrier " + guarded;
+  }
+
+  @Override
+  public List<?> arguments() {
+    return List.of(child, guarded);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return isLike(other);
+  }
+
+  @Override
+  public int hashCode() {
+    return arguments().hashCode();
+  }
+}

@@ -1,0 +1,41 @@
+package io.lockgate.spark.enforcement.parts;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
+
+/** The questions of executors to the driver, which {@link Part}s answer. */
+public final class ExecutorQuestions {
+  private static final int LONGEST = 4 << 20;
+
+  private ExecutorQuestions() {}
+
+  /**
+   * Answers the bytes of a question with those of {@code {"ok": ...}} or {@code {"error": {"type":
+   * ..., "message": ...}}}.
+   */
+  public static ObjectNode answer(byte[] message) {
+    ObjectNode answer = Bridge.object();
+    try {
+      if (message.length > LONGEST) {
+        throw new IllegalArgumentException(
+            "a question of " + message.length + " bytes is more than an executor may ask");
+      }
+      answer.set("ok", answer(Bridge.JSON.readTree(message)));
+    } catch (Exception failure) {
+      String type = failure instanceof Failure ours ? ours.pythonType() : null;
+      answer
+          .putObject("error")
+          .put("type", type == null ? "BridgeError" : type)
+          .put("message", String.valueOf(failure.getMessage()));
+    }
+    return answer;
+  }
+
+  private static JsonNode answer(JsonNode message) {
+    String question = new Fields(message).text("question", Fields.NAME);
+    Fields fields = Fields.of(message);
+    return Parts.answer(question).to(fields);
+  }
+}

@@ -1,0 +1,129 @@
+package io.lockgate.spark.lookup.owner;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.enforcement.parts.DriverLink;
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * An executor's processes for lookups, which the driver's Python starts, commands and ends.
+ *
+ * <p>It decides nothing: messages of processes go to the driver, and its answers back to them.
+ */
+public final class OwnerProcesses implements Runnable {
+  private static final long RETRY_MILLIS = 500;
+
+  private final String executor;
+  private final DriverLink driver;
+  private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
+
+  /** Under which name the gauges of a process are. */
+  private final Map<String, String> shown = new ConcurrentHashMap<>();
+
+  private volatile boolean closed;
+
+  public OwnerProcesses(String executor, DriverLink driver) {
+    this.executor = executor;
+    this.driver = driver;
+    OwnerProcess.thread(this, "lockgate-lookup").start();
+  }
+
+  @Override
+  public void run() {
+    try {
+      while (!closed) {
+        long pause = RETRY_MILLIS;
+        try {
+          JsonNode reply = driver.ask("lookup.poll", request());
+          reply.get("commands").forEach(this::obey);
+          pause = reply.get("pause").asLong();
+        } catch (InterruptedException e) {
+          throw e;
+        } catch (Exception e) {
+          // The driver is busy, or ends: then this executor ends as well.
+        }
+        Thread.sleep(pause);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void obey(JsonNode command) {
+    String name = command.get("name").asText();
+    switch (command.get("do").asText()) {
+      case "start" -> {
+        OwnerProcess before =
+            closed
+                ? null
+                : processes.put(name, new OwnerProcess(command, line -> receive(name, line)));
+        if (before != null) {
+          before.stop(false);
+        }
+      }
+      case "stop" -> {
+        OwnerProcess ending = processes.remove(name);
+        if (ending != null) {
+          ending.stop(true);
+        }
+        String gauges = shown.remove(name);
+        if (gauges != null) {
+          Gauges.withdraw(gauges);
+        }
+      }
+      case "say" -> say(name, command.get("message"));
+      default -> throw new IllegalStateException("no such command: " + command.get("do"));
+    }
+  }
+
+  private void say(String name, JsonNode message) {
+    OwnerProcess process = processes.get(name);
+    if (process != null) {
+      process.say(message.toString());
+    }
+  }
+
+  private void receive(String name, String line) throws InterruptedException {
+    JsonNode event;
+    try {
+      event = Bridge.JSON.readTree(line);
+    } catch (IOException e) {
+      return; // it was killed in the middle of a line
+    }
+    JsonNode kind = event.get("event");
+    if (kind != null && kind.asText().equals("metrics")) {
+      shown.put(name, event.get("lookup").asText());
+      Gauges.publish(shown.get(name), event.get("values"));
+      return;
+    }
+    ObjectNode request = request().put("name", name);
+    request.set("event", event);
+    while (!closed) {
+      try {
+        driver.ask("lookup.event", request).forEach(answer -> say(name, answer));
+        return;
+      } catch (DriverLink.RefusedException e) {
+        System.err.println(
+            "lockgate lookup: the driver refused a message of an owner: " + e.getMessage());
+        return;
+      } catch (InterruptedException e) {
+        throw e;
+      } catch (Exception e) {
+        Thread.sleep(RETRY_MILLIS); // it must not be lost: the driver waits for it
+      }
+    }
+  }
+
+  private ObjectNode request() {
+    return Bridge.object().put("executor", executor);
+  }
+
+  /** Ends all processes, when the executor ends. */
+  public void close() {
+    closed = true;
+    processes.values().forEach(process -> process.stop(false));
+  }
+}

@@ -1,0 +1,78 @@
+package io.lockgate.spark.rules.changes;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.scan.LoadedTable;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The changes of a table in a range of snapshots, which Python has fixed. */
+final class TableFeed implements Changelog {
+  private final LoadedTable table;
+  private final ObjectNode request;
+  private final boolean states;
+  private final boolean versioned;
+
+  TableFeed(LoadedTable table, ObjectNode question) {
+    this.table = table;
+    JsonNode found = Bridge.ask("changes.range", question);
+    this.states = found.get("has_states").asBoolean();
+    this.versioned = states && !table.primaryKey().isEmpty();
+    this.request = table.scanRequest(new CaseInsensitiveStringMap(Map.of()));
+    request.set("after", found.get("after"));
+    request.set("upto", found.get("upto"));
+    request.set("snapshot_id", found.get("upto"));
+    request.put("strict", false);
+    request.set("raw", question.get("raw"));
+  }
+
+  @Override
+  public String name() {
+    return table.name();
+  }
+
+  @Override
+  public Column[] columns() {
+    return Values.columns(ChangeFeed.columns(table, versioned));
+  }
+
+  @Override
+  public boolean containsCarryoverRows() {
+    return versioned;
+  }
+
+  @Override
+  public boolean containsIntermediateChanges() {
+    return !table.primaryKey().isEmpty()
+        && request.get("upto").asLong() - request.get("after").asLong() > 1;
+  }
+
+  @Override
+  public boolean representsUpdateAsDeleteAndInsert() {
+    return versioned;
+  }
+
+  @Override
+  public NamedReference[] rowId() {
+    return LoadedTable.references(table.primaryKey());
+  }
+
+  @Override
+  public NamedReference rowVersion() {
+    String column = versioned ? FileColumns.SEQUENCE_NUMBER : ChangeFeed.VERSION;
+    return LoadedTable.references(List.of(column))[0];
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new ChangeFeed.Builder(table, request, ChangeFeed.columns(table, versioned), states);
+  }
+}
