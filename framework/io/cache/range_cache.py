@@ -7,7 +7,8 @@ as none.
 
 What is here is what the store has: columns under a key stay encrypted. The folder is closed to other users.
 
-The same in Java: `io.lockgate.spark.files.io.RangeCache`; both pass the cases in `tests/fixtures/range_cache.json`.
+The same in Java: `io.lockgate.spark.files.io.RangeCache`; both pass the cases in
+`tests/fixtures/range_cache.json`.
 """
 
 from __future__ import annotations
