@@ -3,7 +3,7 @@
 from lockgate.framework.access.access_request import AccessRequest, Action, Target
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
 from lockgate.framework.access.mask import Mask, stricter
-from lockgate.framework.access.mask_sql import mask_sql
+from lockgate.framework.access.masked_sql import mask_sql
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
 from lockgate.framework.access.sql_literals import mask_literals

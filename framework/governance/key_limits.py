@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockgate.framework.access import Action, Mask, mask_sql
-from lockgate.framework.access.mask_sql import NULL
+from lockgate.framework.access.masked_sql import NULL
 from lockgate.framework.governance.requests.access_requests import office_of
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from lockgate.framework.access import Mask
-from lockgate.framework.access.mask_sql import NULL, is_text, mask_sql
+from lockgate.framework.access.masked_sql import NULL, is_text, mask_sql
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.pushdown.sql import sql_name
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lockgate.pushdown.index.distinct import NULL, DistinctValues, Rows, read_roaring, roaring
+from lockgate.pushdown.index.distinct_values import NULL, DistinctValues, Rows, read_roaring, roaring
 from lockgate.pushdown.index.value_kinds import Key, ValueKind
 
 BLOCK_SIZE = 16 * 1024

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lockgate.pushdown.index.distinct import NULL, DistinctValues, read_roaring, roaring
+from lockgate.pushdown.index.distinct_values import NULL, DistinctValues, read_roaring, roaring
 from lockgate.pushdown.index.ordered_values import OrderedValues, write_ordered
 from lockgate.pushdown.index.value_kinds import Key, ValueKind
 

@@ -25,7 +25,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import MASKED
 from lockgate.framework.io import resolve
-from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.io.storage_errors import named_errors
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 

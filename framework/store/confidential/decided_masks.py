@@ -1,6 +1,6 @@
 """Masks of a decision, applied to the rows of a read.
 
-A mask gives what it gives in a query of Spark (`access.mask_sql`): null for values that SQL cannot redact.
+A mask gives what it gives in a query of Spark (`access.masked_sql`): null for values that SQL cannot redact.
 So a user sees the same by Python, by a lookup join and by SQL.
 """
 

@@ -19,7 +19,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import Action, Principal
 from lockgate.framework.io import MovesFolders, join, resolve
-from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.io.storage_errors import named_errors
 from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.confidential.former_encryption import judged

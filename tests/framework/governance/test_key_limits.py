@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.framework.access import Mask, SqlDecision
-from lockgate.framework.access.mask_sql import NULL, mask_sql
+from lockgate.framework.access.masked_sql import NULL, mask_sql
 from lockgate.framework.governance.key_limits import Limit, column_keys, limits, order_of
 from lockgate.framework.governance.policy_principals import PolicyPrincipal, Rights
 from lockgate.framework.governance.sql_masks import ORC_MASKS

@@ -33,7 +33,7 @@ from lockgate.framework.store.scan.matching_rows import MatchingRows
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import col
-from lockgate.pushdown.index.merge_segments import merge_segments
+from lockgate.pushdown.index.merged_segments import merge_segments
 from lockgate.pushdown.index.segment import segment_of
 
 TEXT_KINDS = {("ngrams", "host"), ("words", "host")}

@@ -15,7 +15,7 @@ from lockgate.errors import (
     StorageError,
     StorageFullError,
 )
-from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.io.storage_errors import named_errors
 from lockgate.framework.store import Catalog, Schema, Table
 
 ROWS = pa.table({"id": [1], "p": ["a"]})

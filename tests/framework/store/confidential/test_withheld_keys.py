@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.access import Mask, SqlDecision
-from lockgate.framework.access.mask_sql import mask_sql
+from lockgate.framework.access.masked_sql import mask_sql
 from lockgate.framework.store import Schema
 from lockgate.framework.store.confidential.withheld_keys import (
     columns_named,
