@@ -15,7 +15,7 @@ from harness import emit, note, timed
 from lookups.dimension import SCHEMA, rows
 
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
+from lockgate.lookup import LookupTable, open_lookup
 
 ROWS = 1_000_000
 BATCH_ROWS = 100_000

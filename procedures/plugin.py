@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from lockgate.errors import ProcedureNotFoundError
 from lockgate.framework.plugins import BridgeContext, BridgeOperation, hookimpl
-from lockgate.framework.spark.messages.shared_messages import NamespaceRequest, RowsJson, TableRequest
+from lockgate.framework.spark import NamespaceRequest, RowsJson, TableRequest
 from lockgate.procedures import procedure_registry
 from lockgate.procedures.argument_types import value_type
 from lockgate.procedures.builtin.instances import builtin_procedures

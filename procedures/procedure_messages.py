@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lockgate.framework.spark.messages.shared_messages import TableRequest, ValueJson
+from lockgate.framework.spark import TableRequest
+from lockgate.framework.spark.messages.shared_messages import ValueJson
 
 
 class ListedProcedure(TypedDict):

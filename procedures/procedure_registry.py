@@ -16,7 +16,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action, Target
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.plugins import (
     ProcedureCalled,
     authorize,

@@ -37,8 +37,7 @@ from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.pruning.candidates import CandidateFiles
 from lockgate.framework.types import STRING
 from lockgate.pushdown import Predicate, col
-from lockgate.pushdown.index.postings import sorted_pairs
-from lockgate.pushdown.index.segment import Files, PartContent, write_segment
+from lockgate.pushdown.index import Files, PartContent, sorted_pairs, write_segment
 
 BENCH = "index"
 _FILES_A_MANIFEST = 10_000

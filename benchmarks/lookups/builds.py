@@ -14,7 +14,7 @@ from statistics import median
 from harness import emit, note
 
 from lockgate.framework.store import Catalog
-from lockgate.lookup.driver.lookup_tables import open_lookup
+from lockgate.lookup import open_lookup
 
 BENCH = "lookup"
 

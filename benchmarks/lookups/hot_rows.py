@@ -17,11 +17,11 @@ import numpy as np
 from harness import emit, interleaved, note
 
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.lookup import open_lookup
 from lockgate.lookup.cache.backends import CacheReader, FoundRows
 from lockgate.lookup.cache.cache_version import Generation
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows
-from lockgate.lookup.driver.lookup_tables import open_lookup
 from lookups.dimension import SCHEMA, Keys, batch, keys, rows
 
 BENCH = "lookup"

@@ -13,8 +13,9 @@ import pyarrow as pa
 from harness import emit, interleaved, note, ratio
 
 from lockgate.framework.store import Catalog, Table
+from lockgate.lookup import LookupTable, open_lookup
 from lockgate.lookup.cache.directory import disk_usage
-from lockgate.lookup.driver.lookup_tables import LookupTable, PartialLookupTable, make_spec, open_lookup
+from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join import lookup_worker
 from lookups.dimension import VALUES, batch, make_dimension, rows

@@ -11,7 +11,7 @@ import numpy as np
 from harness import emit, interleaved, note
 
 from lockgate.framework.store import Table
-from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
+from lockgate.lookup import LookupTable, open_lookup
 from lookups.dimension import Keys, batch, keys
 
 BENCH = "lookup"

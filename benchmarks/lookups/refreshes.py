@@ -13,8 +13,7 @@ from harness import emit, note
 
 from lockgate import Lake
 from lockgate.framework.store import Table
-from lockgate.lookup import close_all, status, wait_for
-from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
+from lockgate.lookup import LookupTable, close_all, open_lookup, status, wait_for
 from lookups.dimension import batch, keys, rows
 
 BENCH = "lookup"

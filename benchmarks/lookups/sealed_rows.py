@@ -13,7 +13,7 @@ from harness import emit, interleaved, note
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog
-from lockgate.lookup.driver.lookup_tables import LookupTable, open_lookup
+from lockgate.lookup import LookupTable, open_lookup
 from lookups.dimension import batch, keys, make_dimension
 
 BENCH = "lookup"

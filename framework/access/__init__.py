@@ -2,8 +2,8 @@
 
 from lockgate.framework.access.access_request import AccessRequest, Action, Target
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
-from lockgate.framework.access.mask import Mask, stricter
-from lockgate.framework.access.masked_sql import mask_sql
+from lockgate.framework.access.mask import SHA256, Mask, stricter
+from lockgate.framework.access.masked_sql import NULL, is_text, mask_sql
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
 from lockgate.framework.access.sql_literals import mask_literals
@@ -13,6 +13,8 @@ from lockgate.framework.access.visibility import MASKED, ColumnVisibility, Sight
 __all__ = [
     "ALLOWED",
     "MASKED",
+    "NULL",
+    "SHA256",
     "AccessRequest",
     "Action",
     "Caller",
@@ -29,6 +31,7 @@ __all__ = [
     "combined",
     "combined_sql",
     "current_statement",
+    "is_text",
     "mask_literals",
     "mask_sql",
     "stricter",

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lockgate.framework.access import Action, Mask, mask_sql
-from lockgate.framework.access.masked_sql import NULL
+from lockgate.framework.access import NULL, Action, Mask, mask_sql
 from lockgate.framework.governance.requests.access_requests import office_of
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT
-from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.format.column_paths import split
+from lockgate.framework.orc import parse_encrypt, split
 from lockgate.framework.store.confidential.withheld_keys import (
     columns_named,
     columns_of_order,

@@ -170,7 +170,7 @@ def write_page(options: argparse.Namespace) -> int:
     from lockgate.framework.governance.authorizer import RangerAuthorizer
     from lockgate.framework.governance.policy_files import PolicyFiles
     from lockgate.framework.plugins import plugins
-    from lockgate.framework.spark.session.session import connect
+    from lockgate.framework.spark import connect
 
     policies = PolicyFiles(options.policies)
     lake = connect(options.warehouse, catalog=options.catalog, app_name="lockgate policy page")

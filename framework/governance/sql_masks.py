@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lockgate.framework.access import Mask
-from lockgate.framework.access.masked_sql import NULL, is_text, mask_sql
+from lockgate.framework.access import NULL, Mask, is_text, mask_sql
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.pushdown.sql import sql_name
 

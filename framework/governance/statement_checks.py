@@ -12,11 +12,14 @@ from lockgate.errors import AccessDeniedError, InputError, LockgateError
 from lockgate.framework.access import Action, Caller, SqlDecision, Target
 from lockgate.framework.governance.points.point import Point
 from lockgate.framework.plugins import acting_as, authorize, current_principal
-from lockgate.framework.spark.bridge.dispatcher import dispatcher
-from lockgate.framework.spark.context.driver_jvm import java_class
-from lockgate.framework.spark.context.operation_context import OperationContext
-from lockgate.framework.spark.context.sql_inspection import inspect_sql
-from lockgate.framework.spark.enforcement.decisions import decision_about, target_of
+from lockgate.framework.spark import (
+    OperationContext,
+    decision_about,
+    dispatcher,
+    inspect_sql,
+    java_class,
+    target_of,
+)
 from lockgate.framework.spark.enforcement.statements import actions_of, check_nodes
 from lockgate.framework.store import grant
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from lockgate.framework.store import TableSchema, value_kind_of
 from lockgate.framework.store.schema.file_indexes import WantedIndex, indexable
 from lockgate.framework.types import to_arrow
-from lockgate.pushdown.index.container import write_container
+from lockgate.pushdown.index import write_container
 from lockgate.pushdown.index.index_kinds import write_index
 
 

@@ -20,8 +20,7 @@ from lockgate.framework.store import (
 )
 from lockgate.framework.store.commit.file_index_placement import with_index
 from lockgate.framework.store.schema.file_indexes import WantedIndex, wanted_indexes
-from lockgate.procedures.arguments import WHERE, parse_where
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import WHERE, Parameter, Procedure, ProcedureContext, parse_where
 
 
 class RewriteFileIndex(Procedure):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.framework.keys.hadoop.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
-from lockgate.framework.keys.key_spec import provider_from
+from lockgate.framework.keys.key_spec import key_file_of, provider_from
 from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from lockgate.framework.keys.envelopes.envelope import EnvelopeKeyProvider
     from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper, WrappedKey
     from lockgate.framework.keys.hadoop.hadoop_kms import HadoopKmsKeyProvider
+    from lockgate.framework.keys.local_key_cipher import aes_ctr
+
+# Loaded when first asked for: a reader with a key file needs no HTTP, no TLS and no ciphers.
+_HOMES = {
+    "AwsKmsWrapper": ".envelopes.aws_kms",
+    "EnvelopeKeyProvider": ".envelopes.envelope",
+    "HadoopKmsKeyProvider": ".hadoop.hadoop_kms",
+    "KeyWrapper": ".envelopes.key_wrapper",
+    "ProviderWrapper": ".envelopes.key_wrapper",
+    "WrappedKey": ".envelopes.key_wrapper",
+    "aes_ctr": ".local_key_cipher",
+}
 
 __all__ = [
     "AwsKmsWrapper",
@@ -34,22 +46,14 @@ __all__ = [
     "ProviderWrapper",
     "WrappedKey",
     "add_key_version",
+    "aes_ctr",
     "create_key",
     "create_key_file",
+    "key_file_of",
     "list_keys",
     "parse_key_version",
     "provider_from",
     "roll_key",
 ]
 
-# Loaded when first asked for: a reader with a key file needs no HTTP and no TLS.
-_LAZY = {
-    "AwsKmsWrapper": ".envelopes.aws_kms",
-    "EnvelopeKeyProvider": ".envelopes.envelope",
-    "HadoopKmsKeyProvider": ".hadoop.hadoop_kms",
-    "KeyWrapper": ".envelopes.key_wrapper",
-    "ProviderWrapper": ".envelopes.key_wrapper",
-    "WrappedKey": ".envelopes.key_wrapper",
-}
-
-__getattr__ = lazy_attributes(__name__, _LAZY)
+__getattr__ = lazy_attributes(__name__, _HOMES)

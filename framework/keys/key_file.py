@@ -22,7 +22,7 @@ from lockgate.errors import (
     KeyServiceError,
     nearest,
 )
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys.key_document import FORMAT_VERSION, key_entries
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, algorithm_of_bits, check_key_name
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys

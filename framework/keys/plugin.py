@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockgate.framework.keys.provider import KeyProvider
-from lockgate.framework.plugins import hookimpl
-from lockgate.framework.plugins.contracts import KeyProviderFactory
+from lockgate.framework.plugins import KeyProviderFactory, hookimpl
 
 
 @hookimpl

@@ -11,10 +11,10 @@ from lockgate.framework.lineage.pending_statements import wait_for_records
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.sinks import process_sinks
 from lockgate.framework.lineage.warehouse_lineage import lineage_of
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.session.lake import Lake
+    from lockgate.framework.spark import Lake
 
 
 def lineage(

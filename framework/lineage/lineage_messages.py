@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lockgate.framework.spark.messages.shared_messages import TableRequest
+from lockgate.framework.spark import TableRequest
 
 
 class DatasetJson(TypedDict):

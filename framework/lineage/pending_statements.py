@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 
 _WAIT_MILLIS = 30_000
 
@@ -19,7 +19,7 @@ def wait_for_this_process(millis: int = _WAIT_MILLIS) -> None:
     """Wait as `wait_for_records` for the session of this process, if it has one."""
     if "pyspark" not in sys.modules:
         return
-    from lockgate.framework.spark.bridge.dispatcher import dispatcher
+    from lockgate.framework.spark import dispatcher
 
     session = dispatcher().sessions.attached
     if session is not None:

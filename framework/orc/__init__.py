@@ -13,30 +13,37 @@ if TYPE_CHECKING:
         parse_encrypt,
         parse_mask,
     )
+    from lockgate.framework.orc.encryption.plaintext_marks import MARK, plaintext_message, suggested_entries
     from lockgate.framework.orc.encryption.variants import EncryptedColumn
+    from lockgate.framework.orc.format.column_paths import ColumnTree, spell, split
     from lockgate.framework.orc.format.field_ids import with_field_ids
     from lockgate.framework.orc.format.orc_statistics import ColumnStatistics
+    from lockgate.framework.orc.integrity.authenticate import Mode
     from lockgate.framework.orc.integrity.verify import IntegrityReport, verify_file
     from lockgate.framework.orc.isolation.isolation import Isolation
     from lockgate.framework.orc.masks.checked_options import parse_encryption
     from lockgate.framework.orc.read.read_report import ReadReport
     from lockgate.framework.orc.read.reader import MASKED, EncryptedOrcFile
+    from lockgate.framework.orc.sources.file_source import open_source
     from lockgate.framework.orc.tools.audit import Audit, audit_file
     from lockgate.framework.orc.tools.inspection import Inspection, inspect_file
     from lockgate.framework.orc.tools.transform import decrypt_file, encrypt_file, rekey
     from lockgate.framework.orc.write.writer import OrcWriter, WrittenFile, write_batches, write_table
 
-_MODULES = {
-    "MASKED": ".read.reader",
+_HOMES = {
     "Audit": ".tools.audit",
     "ColumnStatistics": ".format.orc_statistics",
+    "ColumnTree": ".format.column_paths",
     "EncryptedColumn": ".encryption.variants",
     "EncryptedOrcFile": ".read.reader",
     "Encryption": ".encryption.encryption_options",
     "Inspection": ".tools.inspection",
     "IntegrityReport": ".integrity.verify",
     "Isolation": ".isolation.isolation",
+    "MARK": ".encryption.plaintext_marks",
+    "MASKED": ".read.reader",
     "Mask": ".encryption.encryption_options",
+    "Mode": ".integrity.authenticate",
     "OrcWriter": ".write.writer",
     "ReadReport": ".read.read_report",
     "WrittenFile": ".write.writer",
@@ -44,10 +51,15 @@ _MODULES = {
     "decrypt_file": ".tools.transform",
     "encrypt_file": ".tools.transform",
     "inspect_file": ".tools.inspection",
+    "open_source": ".sources.file_source",
     "parse_encrypt": ".encryption.encryption_options",
     "parse_encryption": ".masks.checked_options",
     "parse_mask": ".encryption.encryption_options",
+    "plaintext_message": ".encryption.plaintext_marks",
     "rekey": ".tools.transform",
+    "spell": ".format.column_paths",
+    "split": ".format.column_paths",
+    "suggested_entries": ".encryption.plaintext_marks",
     "verify_file": ".integrity.verify",
     "with_field_ids": ".format.field_ids",
     "write_batches": ".write.writer",
@@ -55,9 +67,11 @@ _MODULES = {
 }
 
 __all__ = [
+    "MARK",
     "MASKED",
     "Audit",
     "ColumnStatistics",
+    "ColumnTree",
     "EncryptedColumn",
     "EncryptedOrcFile",
     "Encryption",
@@ -65,6 +79,7 @@ __all__ = [
     "IntegrityReport",
     "Isolation",
     "Mask",
+    "Mode",
     "OrcWriter",
     "ReadReport",
     "WrittenFile",
@@ -72,14 +87,19 @@ __all__ = [
     "decrypt_file",
     "encrypt_file",
     "inspect_file",
+    "open_source",
     "parse_encrypt",
     "parse_encryption",
     "parse_mask",
+    "plaintext_message",
     "rekey",
+    "spell",
+    "split",
+    "suggested_entries",
     "verify_file",
     "with_field_ids",
     "write_batches",
     "write_table",
 ]
 
-__getattr__ = lazy_attributes(__name__, _MODULES)
+__getattr__ = lazy_attributes(__name__, _HOMES)

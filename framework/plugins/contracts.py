@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from lockgate.framework.access import Principal
-    from lockgate.framework.keys.provider import KeyProvider
-    from lockgate.framework.lineage.model.lineage_records import Record
+    from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.lineage import Record
     from lockgate.framework.store import Catalog, CommitRequest, Snapshot, Table, TableHandle
     from lockgate.framework.types import DataField, DataType
     from lockgate.pushdown import Comparison, Predicate

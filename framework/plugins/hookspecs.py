@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from lockgate.framework.plugins.events import Event
     from lockgate.framework.store import TableHandle
-    from lockgate.procedures.procedure import Procedure
+    from lockgate.procedures import Procedure
 
 PROJECT = "lockgate"
 

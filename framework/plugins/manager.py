@@ -46,7 +46,7 @@ from lockgate.framework.plugins.sql_access import decided_by_columns
 
 if TYPE_CHECKING:
     from lockgate.framework.store import TableHandle
-    from lockgate.procedures.procedure import Procedure
+    from lockgate.procedures import Procedure
 
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
 _OBSERVERS = frozenset({"lockgate_event"})

@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lockgate.errors import OptionError
-from lockgate.framework.io import FileSystem
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import FileSystem, named_errors
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers

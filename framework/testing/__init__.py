@@ -1,1 +1,53 @@
 """Suites for authors of plugins: subclass one in your tests, and pytest runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazy_attributes
+
+if TYPE_CHECKING:
+    from lockgate.framework.testing.commit_suites import (
+        CommitParticipantConformance,
+        FileCollectorConformance,
+    )
+    from lockgate.framework.testing.key_provider_suite import KeyProviderConformance, shows
+    from lockgate.framework.testing.mask_suite import MaskConformance
+    from lockgate.framework.testing.plugin_suites import (
+        AuthorizerConformance,
+        IndexKindConformance,
+        PrincipalConformance,
+        PrunerConformance,
+    )
+    from lockgate.framework.testing.procedure_suite import ProcedureConformance
+    from lockgate.framework.testing.source_suite import PushDownConformance
+
+_HOMES = {
+    "AuthorizerConformance": ".plugin_suites",
+    "CommitParticipantConformance": ".commit_suites",
+    "FileCollectorConformance": ".commit_suites",
+    "IndexKindConformance": ".plugin_suites",
+    "KeyProviderConformance": ".key_provider_suite",
+    "MaskConformance": ".mask_suite",
+    "PrincipalConformance": ".plugin_suites",
+    "ProcedureConformance": ".procedure_suite",
+    "PrunerConformance": ".plugin_suites",
+    "PushDownConformance": ".source_suite",
+    "shows": ".key_provider_suite",
+}
+
+__all__ = [
+    "AuthorizerConformance",
+    "CommitParticipantConformance",
+    "FileCollectorConformance",
+    "IndexKindConformance",
+    "KeyProviderConformance",
+    "MaskConformance",
+    "PrincipalConformance",
+    "ProcedureConformance",
+    "PrunerConformance",
+    "PushDownConformance",
+    "shows",
+]
+
+__getattr__ = lazy_attributes(__name__, _HOMES)

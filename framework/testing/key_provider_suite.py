@@ -27,10 +27,8 @@ from lockgate.errors import (
     UnsupportedError,
     WrongKeyError,
 )
-from lockgate.framework.keys.key_spec import provider_from
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider, provider_from
 from lockgate.framework.keys.local_key_cipher import unwrap
-from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
-from lockgate.framework.keys.provider import KeyProvider
 
 _ABSENT = "no-such-key-of-lockgate"
 

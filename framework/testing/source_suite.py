@@ -10,24 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import ColumnNotFoundError
-from lockgate.pushdown.abilities import (
+from lockgate.pushdown import (
+    Aggregate,
+    Function,
+    Predicate,
+    SortKey,
+    SupportsAggregatePushDown,
     SupportsFilterPushDown,
     SupportsLimitPushDown,
     SupportsProjectionPushDown,
     SupportsRuntimeFilterPushDown,
-)
-from lockgate.pushdown.aggregates import (
-    Aggregate,
-    Function,
-    SortKey,
-    SupportsAggregatePushDown,
     SupportsTopNPushDown,
+    all_of,
     count,
     largest,
     smallest,
+    to_arrow_expression,
 )
-from lockgate.pushdown.arrow_expressions import to_arrow_expression
-from lockgate.pushdown.predicates import Predicate, all_of
 
 
 class PushDownConformance:

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyDeniedError, KeyMissingError, LookupCacheError, WrongKeyError
-from lockgate.framework.keys import KeyMetadata, NoKeys
-from lockgate.framework.keys.metadata import KeyAlgorithm
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, NoKeys
 from lockgate.lookup.codec.cache_cipher import CacheCipher, derive
 
 if TYPE_CHECKING:

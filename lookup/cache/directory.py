@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from lockgate.errors import LookupCacheError, VersionMismatchError
-from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
-from lockgate.framework.spark.messages.message_envelope import ErrorJson
+from lockgate.framework.io import check_own_folder, check_private_folder
+from lockgate.framework.spark import ErrorJson
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.cache.version_info import GenerationInfo, refusal_of
 from lockgate.lookup.spec import cache_paths

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from lockgate.errors import LookupCacheError
-from lockgate.framework.spark.messages.message_envelope import ErrorJson
-from lockgate.framework.spark.messages.shapes import Shape, fault_in, shape_of
+from lockgate.framework.spark import ErrorJson, Shape, fault_in, shape_of
 
 
 class GenerationJson(TypedDict):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from py4j.protocol import Py4JError
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

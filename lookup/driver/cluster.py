@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.framework.plugins import BridgeContext
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 from lockgate.lookup.driver.cache_hosts import Listener, LocalSite, Owners
 from lockgate.lookup.driver.waiting_commands import WaitingCommands
 from lockgate.lookup.server.pipe import answer_about_keys

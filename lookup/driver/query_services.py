@@ -22,7 +22,7 @@ from lockgate.lookup.remote.registration import is_registered, remove_registrati
 from lockgate.lookup.remote.secret import Secret
 from lockgate.lookup.server.cache_server_process import owner_environment
 from lockgate.lookup.spec.failures import error_from_json
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
 from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.partial.choice import guessed_bytes

@@ -21,8 +21,7 @@ from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
-from lockgate.framework.spark.context.driver_jvm import java_class
-from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.framework.spark import fault_in, java_class, shape_of
 from lockgate.framework.store import grant
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from lockgate.framework.access import ALLOWED, MASKED
-from lockgate.framework.orc.encryption.plaintext_marks import MARK
+from lockgate.framework.orc import MARK
 from lockgate.framework.store import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 from lockgate.lookup.cache.builder import check_mark, fingerprint
 from lockgate.lookup.cache.version_info import mark_of
 from lockgate.lookup.driver.lookup_registry import serving

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.spark.messages.message_envelope import FailureJson
-from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.framework.spark import FailureJson, fault_in, shape_of
 from lockgate.lookup.spec.lookup_options import SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.spec.lookup_spec import LookupSpec, layout_of
 

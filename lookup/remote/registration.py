@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from lockgate.errors import LookupCacheError, StorageError
-from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.framework.spark import fault_in, shape_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table

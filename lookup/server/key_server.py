@@ -21,10 +21,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from lockgate.errors import LockgateError, LookupCacheError, WrongKeyError
-from lockgate.framework.io.peer import is_own_peer
-from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
-from lockgate.framework.spark.messages.message_envelope import FailureJson
-from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.framework.io import check_own_folder, check_private_socket, is_own_peer
+from lockgate.framework.spark import FailureJson, fault_in, shape_of
 from lockgate.lookup.cache.cache_key import cipher_of
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.cache_cipher import KEY_BYTES, CacheCipher

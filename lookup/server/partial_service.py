@@ -21,10 +21,8 @@ from typing import Any, TypedDict
 import numpy as np
 
 from lockgate.errors import LockgateError, LookupCacheError
-from lockgate.framework.io.peer import is_own_peer
-from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
-from lockgate.framework.spark.messages.message_envelope import FailureJson
-from lockgate.framework.spark.messages.shapes import fault_in, shape_of
+from lockgate.framework.io import check_own_folder, check_private_socket, is_own_peer
+from lockgate.framework.spark import FailureJson, fault_in, shape_of
 from lockgate.lookup.cache.backends import FoundRows
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows

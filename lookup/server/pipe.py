@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from lockgate.errors import KeyServiceError
-from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
-from lockgate.framework.keys.metadata import KeyAlgorithm
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider, LocalKey
 from lockgate.lookup.spec.failures import error_from_json, error_to_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from lockgate.framework.spark.messages.message_envelope import ErrorJson
+from lockgate.framework.spark import ErrorJson
 from lockgate.lookup.cache.version_info import GenerationJson
 from lockgate.lookup.spec.lookup_spec import SpecJson
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from lockgate.errors import LookupCacheError
-from lockgate.framework.io.private_folder import make_own_folder, make_private_folder
+from lockgate.framework.io import make_own_folder, make_private_folder
 
 # A host's own folder of caches; wins over `lookup.cache-dir`, which is the same for all hosts.
 ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR"

@@ -8,7 +8,7 @@ from lockgate import errors
 from lockgate.errors import LockgateError, LookupCacheError
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.messages.message_envelope import ErrorJson
+    from lockgate.framework.spark import ErrorJson
 
 
 def error_to_json(error: BaseException) -> ErrorJson:

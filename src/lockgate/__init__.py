@@ -11,11 +11,8 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
+    from lockgate.framework.spark import Lake, attach, configure, connect, inspect_sql
     from lockgate.framework.spark.bridge.gateway import jar
-    from lockgate.framework.spark.context.sql_inspection import inspect_sql
-    from lockgate.framework.spark.session.attachment import attach
-    from lockgate.framework.spark.session.lake import Lake
-    from lockgate.framework.spark.session.session import configure, connect
     from lockgate.framework.store import Catalog
     from lockgate.lookup import lookup_join
 
@@ -38,16 +35,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Catalog": "lockgate.framework.store.tables.catalog",
+    "Catalog": "lockgate.framework.store",
     "KeyFileProvider": "lockgate.framework.keys",
     "KeyProvider": "lockgate.framework.keys",
-    "Lake": "lockgate.framework.spark.session.lake",
+    "Lake": "lockgate.framework.spark",
     "MemoryKeyProvider": "lockgate.framework.keys",
-    "attach": "lockgate.framework.spark.session.attachment",
-    "configure": "lockgate.framework.spark.session.session",
-    "connect": "lockgate.framework.spark.session.session",
+    "attach": "lockgate.framework.spark",
+    "configure": "lockgate.framework.spark",
+    "connect": "lockgate.framework.spark",
     "create_key_file": "lockgate.framework.keys",
-    "inspect_sql": "lockgate.framework.spark.context.sql_inspection",
+    "inspect_sql": "lockgate.framework.spark",
     "jar": "lockgate.framework.spark.bridge.gateway",
     "lookup_join": "lockgate.lookup",
 }

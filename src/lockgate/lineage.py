@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape, declare
-    from lockgate.framework.lineage.answer import Lineage
-    from lockgate.framework.lineage.export.atlas import ATLAS_TYPES
+    from lockgate.framework.lineage import (
+        ATLAS_TYPES,
+        Dataset,
+        EdgeKind,
+        Lineage,
+        Record,
+        Run,
+        Shape,
+        declare,
+    )
 
 __all__ = ["ATLAS_TYPES", "Dataset", "EdgeKind", "Lineage", "Record", "Run", "Shape", "declare"]
 
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "ATLAS_TYPES": "lockgate.framework.lineage.export.atlas",
+        "ATLAS_TYPES": "lockgate.framework.lineage",
         "Dataset": "lockgate.framework.lineage",
         "EdgeKind": "lockgate.framework.lineage",
-        "Lineage": "lockgate.framework.lineage.answer",
+        "Lineage": "lockgate.framework.lineage",
         "Record": "lockgate.framework.lineage",
         "Run": "lockgate.framework.lineage",
         "Shape": "lockgate.framework.lineage",

@@ -72,20 +72,19 @@ if TYPE_CHECKING:
         session_conf,
         session_option,
     )
-    from lockgate.framework.testing.commit_suites import (
+    from lockgate.framework.testing import (
+        AuthorizerConformance,
         CommitParticipantConformance,
         FileCollectorConformance,
-    )
-    from lockgate.framework.testing.key_provider_suite import KeyProviderConformance, shows
-    from lockgate.framework.testing.mask_suite import MaskConformance
-    from lockgate.framework.testing.plugin_suites import (
-        AuthorizerConformance,
         IndexKindConformance,
+        KeyProviderConformance,
+        MaskConformance,
         PrincipalConformance,
+        ProcedureConformance,
         PrunerConformance,
+        PushDownConformance,
+        shows,
     )
-    from lockgate.framework.testing.procedure_suite import ProcedureConformance
-    from lockgate.framework.testing.source_suite import PushDownConformance
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
 
 __all__ = [
@@ -174,21 +173,21 @@ __getattr__ = lazy_attributes(
         "ALLOWED": "lockgate.framework.access",
         "AccessRequest": "lockgate.framework.access",
         "Action": "lockgate.framework.access",
-        "AuthorizerConformance": "lockgate.framework.testing.plugin_suites",
+        "AuthorizerConformance": "lockgate.framework.testing",
         "BridgeContext": "lockgate.framework.plugins",
         "BridgeOperation": "lockgate.framework.plugins",
         "Caller": "lockgate.framework.access",
         "CandidateFile": "lockgate.framework.plugins",
         "CommandMaker": "lockgate.framework.plugins",
         "CommitParticipant": "lockgate.framework.plugins",
-        "CommitParticipantConformance": "lockgate.framework.testing.commit_suites",
+        "CommitParticipantConformance": "lockgate.framework.testing",
         "Decision": "lockgate.framework.access",
         "Denied": "lockgate.framework.plugins",
         "Event": "lockgate.framework.plugins",
         "EventCounts": "lockgate.framework.plugins",
         "FileCollection": "lockgate.framework.plugins",
         "FileCollector": "lockgate.framework.plugins",
-        "FileCollectorConformance": "lockgate.framework.testing.commit_suites",
+        "FileCollectorConformance": "lockgate.framework.testing",
         "FilePruner": "lockgate.framework.plugins",
         "SetPruner": "lockgate.framework.plugins",
         "SkippedManifests": "lockgate.framework.plugins",
@@ -197,12 +196,12 @@ __getattr__ = lazy_attributes(
         "JoinPruner": "lockgate.framework.plugins",
         "JoinedColumn": "lockgate.framework.plugins",
         "IndexKind": "lockgate.framework.plugins",
-        "IndexKindConformance": "lockgate.framework.testing.plugin_suites",
+        "IndexKindConformance": "lockgate.framework.testing",
         "IndexFileChanges": "lockgate.framework.plugins",
         "FileSet": "lockgate.framework.plugins",
         "AskedKeys": "lockgate.framework.plugins",
         "AuditSink": "lockgate.framework.plugins",
-        "KeyProviderConformance": "lockgate.framework.testing.key_provider_suite",
+        "KeyProviderConformance": "lockgate.framework.testing",
         "KeyProviderFactory": "lockgate.framework.plugins",
         "KeyUnwrapped": "lockgate.framework.plugins",
         "LakeMethod": "lockgate.framework.plugins",
@@ -211,7 +210,7 @@ __getattr__ = lazy_attributes(
         "ManifestParticipant": "lockgate.framework.plugins",
         "ManifestPruner": "lockgate.framework.plugins",
         "Mask": "lockgate.framework.access",
-        "MaskConformance": "lockgate.framework.testing.mask_suite",
+        "MaskConformance": "lockgate.framework.testing",
         "MaskFactory": "lockgate.framework.plugins",
         "MaskFunction": "lockgate.framework.plugins",
         "Option": "lockgate.framework.options.option",
@@ -221,12 +220,12 @@ __getattr__ = lazy_attributes(
         "Principal": "lockgate.framework.access",
         "Procedure": "lockgate.procedures",
         "ProcedureCalled": "lockgate.framework.plugins",
-        "ProcedureConformance": "lockgate.framework.testing.procedure_suite",
+        "ProcedureConformance": "lockgate.framework.testing",
         "ProcedureContext": "lockgate.procedures",
         "ProcedureResult": "lockgate.procedures",
-        "PrincipalConformance": "lockgate.framework.testing.plugin_suites",
-        "PrunerConformance": "lockgate.framework.testing.plugin_suites",
-        "PushDownConformance": "lockgate.framework.testing.source_suite",
+        "PrincipalConformance": "lockgate.framework.testing",
+        "PrunerConformance": "lockgate.framework.testing",
+        "PushDownConformance": "lockgate.framework.testing",
         "REQUIRED": "lockgate.procedures",
         "RowPruner": "lockgate.framework.plugins",
         "RowsCommitted": "lockgate.framework.plugins",
@@ -247,6 +246,6 @@ __getattr__ = lazy_attributes(
         "register": "lockgate.framework.plugins",
         "session_conf": "lockgate.framework.plugins",
         "session_option": "lockgate.framework.plugins",
-        "shows": "lockgate.framework.testing.key_provider_suite",
+        "shows": "lockgate.framework.testing",
     },
 )

@@ -23,7 +23,7 @@ from lockgate.framework.governance.ranger.protocol.connection import (
     Failure,
     reason_of,
 )
-from lockgate.framework.io.addresses import join, resolve
+from lockgate.framework.io import join, resolve
 
 
 class FileAudit:

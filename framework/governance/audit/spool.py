@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lockgate.framework.governance.audit.record import Line
-from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+from lockgate.framework.io import check_private_folder, make_private_folder, open_private_file
 
 _SUFFIX = ".jsonl"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from lockgate.errors import InputError, ProcedureError
-from lockgate.framework.io.private_folder import make_private_folder, open_private_file
+from lockgate.framework.io import make_private_folder, open_private_file
 
 MOST_OPEN, MOST_OF_USER, MOST_KEPT = 1_000, 20, 5_000
 LONGEST_REASON, LONGEST_NAME, MOST_COLUMNS = 500, 255, 200

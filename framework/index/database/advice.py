@@ -35,9 +35,9 @@ from lockgate.framework.store import (
 )
 from lockgate.framework.store.schema.table_indexes import is_of_manifests
 from lockgate.framework.types import DataField
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-from lockgate.pushdown.index.merged_segments import LEAST_PLACES, MOST_DENSITY, merge_segments
-from lockgate.pushdown.index.segment import Segment, segment_of
+from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.pushdown.index import Segment, merge_segments, segment_of
+from lockgate.pushdown.index.merged_segments import LEAST_PLACES, MOST_DENSITY
 
 _FILES = 8
 _TOO_DISTINCT = "too many values come once"

@@ -10,11 +10,7 @@ from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store import value_kind_of
 from lockgate.framework.types import DataType, to_arrow
 from lockgate.pushdown import Comparison, Op
-from lockgate.pushdown.index.hashes import hashes_of
-from lockgate.pushdown.index.index_evaluation import keys_equal_to
-from lockgate.pushdown.index.index_kinds import keys_of_list
-from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.value_kinds import Keys, ValueKind
+from lockgate.pushdown.index import Keys, ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
 
 BLOOM = "bloom"
 # Of 400 values in a block, one in 140 absent ones seems to be there, of 250 one in 1,600.

@@ -26,9 +26,7 @@ from lockgate.framework.index.database.words import WORDS, Words
 from lockgate.framework.plugins import IndexKind, TaskColumn
 from lockgate.framework.store import IndexedField, value_kind_of
 from lockgate.framework.types import Kind
-from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.postings import sorted_pairs
-from lockgate.pushdown.index.segment import PartContent
+from lockgate.pushdown.index import PartContent, distinct, sorted_pairs
 
 Keys = npt.NDArray[np.uint64]
 

@@ -12,8 +12,7 @@ from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.store import IndexEntry, Snapshot, TableHandle
 from lockgate.framework.store.manifests.index_manifest import index_path, read_index_manifest
-from lockgate.pushdown.index.container import damage_named
-from lockgate.pushdown.index.segment import Segment
+from lockgate.pushdown.index import Segment, damage_named
 
 T = TypeVar("T")
 

@@ -16,10 +16,7 @@ from lockgate.framework.options.table_options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store import TableHandle, can_widen, indexed_fields, secrets_of, value_kind_of
 from lockgate.framework.types import DataField, parse_type
-from lockgate.pushdown.index.container import damage_named
-from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.segment import PartName, Segment, SegmentPart
-from lockgate.pushdown.index.value_kinds import ValueKind
+from lockgate.pushdown.index import PartName, Segment, SegmentPart, ValueKind, damage_named, distinct
 
 Words = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]

@@ -35,8 +35,8 @@ from lockgate.framework.store import (
     indexed_fields,
 )
 from lockgate.framework.store.schema.table_indexes import bounded_fields
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-from lockgate.pushdown.index.segment import PartName, Segment
+from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.pushdown.index import PartName, Segment
 
 # So many bytes of data files are indexed before they are committed: what a call that is killed loses at most.
 _BATCH_BYTES = 4 * 2**30

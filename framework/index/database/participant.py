@@ -11,8 +11,7 @@ from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import FileKind, IndexEntry, Snapshot, TableHandle, TableSchema, secrets_of
 from lockgate.framework.store.codec.binary_row import decode_row
-from lockgate.pushdown.index.merged_segments import merge_segments
-from lockgate.pushdown.index.segment import PartName, Segment, segment_of
+from lockgate.pushdown.index import PartName, Segment, merge_segments, segment_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store import CommitRequest

@@ -18,9 +18,7 @@ from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, TaskKeys, plugins
 from lockgate.framework.store import IndexedField, TableHandle, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json
-from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.postings import sorted_pairs
-from lockgate.pushdown.index.segment import Files, PartContent, PartName, write_segment
+from lockgate.pushdown.index import Files, PartContent, PartName, distinct, sorted_pairs, write_segment
 
 NAME = "segment"
 Words = npt.NDArray[np.uint64]

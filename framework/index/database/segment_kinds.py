@@ -14,11 +14,7 @@ from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
 from lockgate.pushdown import Comparison, Op, folded_text
-from lockgate.pushdown.index.hashes import hashes_of
-from lockgate.pushdown.index.index_evaluation import keys_equal_to
-from lockgate.pushdown.index.index_kinds import keys_of_list
-from lockgate.pushdown.index.ordered import distinct
-from lockgate.pushdown.index.value_kinds import Key, Keys, ValueKind
+from lockgate.pushdown.index import Key, Keys, ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
 
 VALUES = "values"
 NGRAMS = "ngrams"

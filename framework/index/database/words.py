@@ -11,7 +11,7 @@ from lockgate.framework.index.database.segment_kinds import hashed
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.types import DataType, Kind
 from lockgate.pushdown import Comparison, Op
-from lockgate.pushdown.index.value_kinds import ValueKind
+from lockgate.pushdown.index import ValueKind
 from lockgate.pushdown.texts.patterns import words, words_of
 
 WORDS = "words"

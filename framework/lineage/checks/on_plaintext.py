@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.lineage.questions.vertices import Vertex
     from lockgate.framework.plugins import BridgeContext
-    from lockgate.framework.spark.context.operation_context import OperationContext
+    from lockgate.framework.spark import OperationContext
     from lockgate.framework.store import Catalog
 
 # Copies that a message names.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockgate.errors import CorruptFileError, LineageError
-from lockgate.framework.io.private_folder import check_private_folder, make_private_folder
+from lockgate.framework.io import check_private_folder, make_private_folder
 from lockgate.framework.lineage.store.edges import parts
 from lockgate.framework.lineage.store.index_tables import FORMAT, NAMES, TABLES
 from lockgate.framework.lineage.store.lineage_segments import Segments, is_compacted

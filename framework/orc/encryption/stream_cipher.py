@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.ciphers import CipherContext
 
-from lockgate.framework.keys.local_key_cipher import aes_ctr
+from lockgate.framework.keys import aes_ctr
 
 BLOCK = 16
 # `update_into` asks for this much room after the output, though it writes nothing there.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lockgate.errors import CorruptFileError, IntegrityError
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.layout import MAGIC, StreamKind

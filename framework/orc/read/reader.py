@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework import access
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encryption.plaintext_marks import Mark, file_mark, with_mark
 from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.column_paths import find_column

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import IntegrityError
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.layout import BLOOM_FILTERS, Compression, StreamKind, TypeKind

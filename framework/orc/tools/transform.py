@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lockgate.errors import InputError, UnsupportedError, nearest
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.tail import Tail, read_tail

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.orc.encryption.plaintext_marks import (
     plaintext_message,

@@ -22,8 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lockgate.errors import BridgeError, LockgateError, UnsafePathError
-from lockgate.framework.io.peer import is_own_peer
-from lockgate.framework.io.private_folder import check_private_socket, make_private_folder
+from lockgate.framework.io import check_private_socket, is_own_peer, make_private_folder
 from lockgate.framework.spark.bridge.transport import Frames
 
 _PREFIX = "lockgate-bridge-"

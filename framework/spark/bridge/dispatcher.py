@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.access import Caller
-from lockgate.framework.io.storage_errors import errors_named
+from lockgate.framework.io import errors_named
 from lockgate.framework.plugins import acting_as, answering_session, plugins
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.context.jvm_sessions import Sessions

@@ -15,7 +15,7 @@ import struct
 from pathlib import Path
 
 from lockgate.errors import BridgeError
-from lockgate.framework.io.private_folder import open_private_file
+from lockgate.framework.io import open_private_file
 
 # A longer payload goes through a file.
 LARGEST_FRAME = 4 << 20

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework.options import table_options
 from lockgate.framework.options.table_options import ON_PLAINTEXT
-from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.encryption.plaintext_marks import plaintext_message, suggested_entries
-from lockgate.framework.orc.format.column_paths import split
+from lockgate.framework.orc import parse_encrypt, plaintext_message, split, suggested_entries
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.write_messages import FilesFlowRequest, FlowAnswer, FlowRequest
 from lockgate.framework.store import Replacement, SetOption, encrypted_columns

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, Principal, Target
-from lockgate.framework.access.statement import answering_statement
+from lockgate.framework.access import AccessRequest, Action, Principal, Target, answering_statement
 from lockgate.framework.plugins import authorize, plugins
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.enforcement.foreign_relations import (

@@ -16,7 +16,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import MASKED, AccessRequest, Action, Target
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
-from lockgate.framework.orc.encryption.plaintext_marks import MARK
+from lockgate.framework.orc import MARK
 from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs
 from lockgate.framework.spark.context.operation_context import OperationContext, split_name

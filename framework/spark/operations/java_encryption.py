@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 def java_options(table: Table) -> tuple[str | None, str | None]:
     """Return `orc.encrypt` and `orc.mask` as Java's parser wants them: no blanks, odd names in backticks."""
-    from lockgate.framework.orc import parse_encryption
-    from lockgate.framework.orc.format.column_paths import ColumnTree, spell
+    from lockgate.framework.orc import ColumnTree, parse_encryption, spell
 
     schema = table.schema.arrow_schema
     found = parse_encryption(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-    from lockgate.framework.orc.integrity.authenticate import Mode
+    from lockgate.framework.orc import Mode
     from lockgate.framework.store import Catalog
 
 

@@ -24,8 +24,7 @@ from lockgate.errors import (
     warn_user,
 )
 from lockgate.framework.access import MASKED
-from lockgate.framework.io import resolve
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors, resolve
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
-    from lockgate.framework.orc.integrity.authenticate import Mode
+    from lockgate.framework.orc import Mode
 
 _THREADS = 8
 _NAMELESS = re.compile(r"_col\d+")
@@ -180,10 +179,10 @@ def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> FileTai
 
     WrongKeyError if a key that is held does not open it.
     """
+    from lockgate.framework.orc import open_source
     from lockgate.framework.orc.encryption.variants import Variants
     from lockgate.framework.orc.format.tail import read_tail
     from lockgate.framework.orc.integrity.header import find_header
-    from lockgate.framework.orc.sources.file_source import open_source
 
     files, path = resolve(uri, options)
     if not files.size(path):
@@ -228,7 +227,7 @@ def _verify(
     files: Sequence[FileTail], keys: KeyProvider, integrity: Mode, file_system: Mapping[str, str]
 ) -> None:
     """Check whole files by their tags, since Spark's reader does not; IntegrityError if one does not fit."""
-    from lockgate.framework.orc.integrity.verify import verify_file
+    from lockgate.framework.orc import verify_file
 
     def verify(found: FileTail) -> None:
         if integrity == "require" and found.encrypted and not found.tagged:

@@ -18,8 +18,7 @@ import fastavro
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError, OptionError, UnsupportedFormatError
-from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
-from lockgate.framework.io.limits import most_unpacked, too_large
+from lockgate.framework.io import most_unpacked, snappy_size, too_large, unpack_deflate, unpack_zstandard
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16

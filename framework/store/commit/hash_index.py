@@ -25,7 +25,7 @@ from lockgate.framework.store.manifests.index_manifest import (
 )
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.pushdown.index.ordered import are_in, distinct
+from lockgate.pushdown.index import are_in, distinct
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import CommitRequest

@@ -25,8 +25,7 @@ _THREADS = 8
 
 def encrypted_columns(table: TableHandle) -> dict[str, tuple[str, ...]]:
     """Return the key names of each top-level column that `orc.encrypt` names, in whole or in parts of it."""
-    from lockgate.framework.orc import parse_encrypt
-    from lockgate.framework.orc.format.column_paths import split
+    from lockgate.framework.orc import parse_encrypt, split
 
     names = table.schema.field_names
     keys: dict[str, set[str]] = {}

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.access import MASKED, Mask
-from lockgate.framework.access.mask import SHA256
-from lockgate.framework.orc.encryption.encryption_options import Encryption
-from lockgate.framework.orc.encryption.encryption_options import Mask as OrcMask
-from lockgate.framework.orc.format.column_paths import ColumnTree
+from lockgate.framework.access import MASKED, SHA256, Mask
+from lockgate.framework.orc import ColumnTree, Encryption
+from lockgate.framework.orc import Mask as OrcMask
 from lockgate.framework.orc.masks.masks import ColumnMasks
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataType, Kind

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockgate.framework.options import table_options
-from lockgate.framework.orc import Mask, parse_encrypt, parse_mask
-from lockgate.framework.orc.format.column_paths import spell, split
+from lockgate.framework.orc import Mask, parse_encrypt, parse_mask, spell, split
 
 
 @dataclass(frozen=True)

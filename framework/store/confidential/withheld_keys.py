@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from lockgate.framework.access import Mask, SqlDecision, mask_sql
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
-from lockgate.framework.orc import parse_encrypt, parse_mask
-from lockgate.framework.orc.format.column_paths import split
+from lockgate.framework.orc import parse_encrypt, parse_mask, split
 from lockgate.framework.store.schema.schema import TableSchema
 
 # Redacted, some numbers are too large for their type: null in SQL, and something else in files.

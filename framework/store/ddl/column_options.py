@@ -61,7 +61,7 @@ def _orc_path(fields: Sequence[DataField], path: Names) -> Names:
 
 def _change_entries(options: dict[str, str], change: Callable[[Names], Names | None]) -> None:
     # Loaded only here, so that opening a table does not load the codec.
-    from lockgate.framework.orc.format.column_paths import spell, split
+    from lockgate.framework.orc import spell, split
 
     for option in _ENTRIES:
         entries = []

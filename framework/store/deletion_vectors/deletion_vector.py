@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
 from lockgate.errors import CorruptFileError, UnsupportedError
-from lockgate.pushdown.index.ordered import are_in, distinct
+from lockgate.pushdown.index import are_in, distinct
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
 Mask: TypeAlias = npt.NDArray[np.bool_]

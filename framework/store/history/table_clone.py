@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import AlreadyExistsError, CommitConflictError, SnapshotNotFoundError
-from lockgate.framework.io.copies import link_or_copy
+from lockgate.framework.io import link_or_copy
 from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.io.limits import most_unpacked, too_large
+from lockgate.framework.io import most_unpacked, too_large
 from lockgate.framework.store.codec.avro import read_container
 
 _ORC, _PARQUET = b"ORC", b"PAR1"

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockgate.framework.options import table_options
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.format.column_paths import split as split_path
+from lockgate.framework.orc import split as split_path
 from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded, stats_position
 from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbers
 from lockgate.framework.store.manifests.gc_pause import paused_collector

@@ -22,7 +22,8 @@ from lockgate.errors import (
     UnsupportedFormatError,
     nearest,
 )
-from lockgate.framework.io.limits import most_json, too_large
+from lockgate.framework.io import too_large
+from lockgate.framework.io.limits import most_json
 from lockgate.framework.options import table_options
 from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, NO_CHANGELOG
 from lockgate.framework.options.table_options import TableOptions

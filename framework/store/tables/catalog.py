@@ -18,8 +18,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action, Principal
-from lockgate.framework.io import MovesFolders, join, resolve
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import MovesFolders, join, named_errors, resolve
 from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.confidential.former_encryption import judged

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lockgate.errors import CommitConflictError, InputError
 from lockgate.framework.access import Action
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant

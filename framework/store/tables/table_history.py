@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
-from lockgate.framework.io.storage_errors import named_errors
+from lockgate.framework.io import named_errors
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
 

@@ -17,7 +17,7 @@ from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.rows.bucket import hash_rows
-from lockgate.pushdown.index.ordered import distinct
+from lockgate.pushdown.index import distinct
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.hash_index import Buckets

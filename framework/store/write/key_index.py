@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lockgate.framework.store.merge.group_codes import group_codes
 from lockgate.framework.store.rows.bucket import hash_rows
 from lockgate.framework.types import DataType
-from lockgate.pushdown.index.ordered import distinct
+from lockgate.pushdown.index import distinct
 
 Numbers = npt.NDArray[np.int64]
 

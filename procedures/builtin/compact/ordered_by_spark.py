@@ -50,7 +50,7 @@ def rewrite_by_spark(
     Raises ProcedureError, with the reason, where Spark fails, and where it has written other rows than the
     files of the snapshot have.
     """
-    from lockgate.framework.spark.bridge.dispatcher import dispatcher
+    from lockgate.framework.spark import dispatcher
     from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
 
     paths = [table.paths.data_file(entry.partition, entry.bucket, entry.file) for entry in job.entries]

@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
-from lockgate.framework.io.copies import link_or_copy
+from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
-from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
-from lockgate.framework.orc.format.column_paths import spell, split
+from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask, spell, split
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from lockgate.framework.io.copies import link_or_copy
+from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import FILE_FORMAT
 from lockgate.framework.orc import verify_file
@@ -118,7 +118,7 @@ def _read(spark: Any, source: MigrationSource, files: Sequence[Inspected], keys:
 
 
 def _strict_scope(keys: KeyProvider | None) -> str:
-    from lockgate.framework.spark.bridge.dispatcher import dispatcher
+    from lockgate.framework.spark import dispatcher
     from lockgate.framework.spark.context.open_catalogs import strict
 
     scopes = dispatcher().scopes

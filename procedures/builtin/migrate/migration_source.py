@@ -24,7 +24,7 @@ from lockgate.framework import types
 from lockgate.framework.io import FileSystem, resolve
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.spark.context.driver_jvm import java_class
+from lockgate.framework.spark import java_class
 from lockgate.framework.store.metadata.paths import unescape
 from lockgate.framework.types import DataField, DataType, Kind
 from lockgate.procedures.arguments import partition_value

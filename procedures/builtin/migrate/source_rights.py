@@ -6,7 +6,7 @@ import os
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Target
-from lockgate.framework.keys.key_spec import key_file_of
+from lockgate.framework.keys import key_file_of
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.spark.enforcement.foreign_relations import (
     SESSION_CATALOG,

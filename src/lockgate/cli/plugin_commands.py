@@ -8,7 +8,7 @@ from typing import Any
 
 from lockgate.cli.command_parts import WholeNames
 from lockgate.errors import PluginError
-from lockgate.framework.plugins.contracts import CommandMaker
+from lockgate.framework.plugins import CommandMaker
 
 
 def add_commands_of_plugins(parser: argparse.ArgumentParser, commands: Any, texts: Sequence[str]) -> None:

@@ -125,7 +125,7 @@ def watched(path: str, verb: str) -> Iterator[Source | str]:
     if not sys.stderr.isatty():
         yield path
         return
-    from lockgate.framework.orc.sources.file_source import open_source
+    from lockgate.framework.orc import open_source
 
     source = open_source(path)
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.protocol.admin_client import Content
 from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+from lockgate.framework.io import check_private_folder, make_private_folder, open_private_file
 
 _log = logging.getLogger("lockgate.governance")
 
