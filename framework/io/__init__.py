@@ -1,7 +1,10 @@
 """Files: one interface over the local disk, S3-compatible stores and whatever fsspec reaches."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lockgate.framework.io.addresses import join, resolve
-from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.io.filesystem import FileInfo, FileSystem, FollowsLinks, MovesFolders
 from lockgate.framework.io.limits import most_unpacked, too_large
@@ -18,6 +21,13 @@ from lockgate.framework.io.private_folder import (
 from lockgate.framework.io.s3 import S3FileSystem
 from lockgate.framework.io.s3_settings import is_s3, storage_confs
 from lockgate.framework.io.storage_errors import errors_named, named_errors
+from lockgate.lazy_names import lazy_attributes
+
+if TYPE_CHECKING:
+    from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
+
+# Loaded when first asked for: they need Arrow.
+_HOMES = dict.fromkeys(("snappy_size", "unpack_deflate", "unpack_zstandard"), ".compression")
 
 __all__ = [
     "FileInfo",
@@ -46,3 +56,5 @@ __all__ = [
     "unpack_deflate",
     "unpack_zstandard",
 ]
+
+__getattr__ = lazy_attributes(__name__, _HOMES)
