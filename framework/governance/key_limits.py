@@ -145,6 +145,6 @@ class CheckKeys(Procedure):
         office = office_of(context.catalog.warehouse)
         office.check_grantor(name, ())
         schema = context.table(name).schema
-        rights = office.rights(name, schema.field_names)
+        rights = office.rights(name, schema.field_names, has_key=schema.has_primary_key)
         found = by_limit(column_keys(schema), rights, order_of(schema))
         return [(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()]

@@ -16,8 +16,9 @@ from lockgate.framework.governance.ranger.policies.policy import Policy
 
 # Actions on a table as a whole.
 _OF_TABLES = (Action.INSERT, Action.UPDATE, Action.DELETE, Action.ALTER, Action.DROP)
-# The store refuses these to anyone from whom policies hide rows or values.
+# The store refuses these to anyone from whom policies hide rows or values; an upsert is one of them.
 _OF_ALL_ROWS = frozenset({Action.UPDATE, Action.DELETE})
+_OF_ALL_ROWS_BY_KEY = _OF_ALL_ROWS | {Action.INSERT}
 
 
 @dataclass(frozen=True, order=True)
@@ -86,7 +87,12 @@ def _items(policy: Policy) -> Iterable[Item]:
 
 
 def rights_of(
-    engine: Engine, holder: PolicyPrincipal, resource: Mapping[str, str], columns: Sequence[str]
+    engine: Engine,
+    holder: PolicyPrincipal,
+    resource: Mapping[str, str],
+    columns: Sequence[str],
+    *,
+    has_key: bool,
 ) -> Rights:
     """Return what a holder may do with a table and its columns; the question leaves no record."""
     asked = RangerRequest(
@@ -102,7 +108,8 @@ def rights_of(
     masks = {column: result for column, result in answer.masks.items() if mask_name(result) is not None}
     row_filter = (answer.row_filter.info.get("filterExpr") if answer.row_filter.allowed else None) or None
     hides = bool(readable & masks.keys()) or row_filter is not None
-    actions = (each for each in _OF_TABLES if not (hides and each in _OF_ALL_ROWS))
+    of_all_rows = _OF_ALL_ROWS_BY_KEY if has_key else _OF_ALL_ROWS
+    actions = (each for each in _OF_TABLES if not (hides and each in of_all_rows))
     return Rights(
         holder,
         readable,

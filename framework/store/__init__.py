@@ -33,7 +33,12 @@ if TYPE_CHECKING:
         SetComment,
         SetOption,
     )
-    from lockgate.framework.store.grants import grant, grant_by_name, hidden_from
+    from lockgate.framework.store.grants import (
+        grant,
+        grant_by_name,
+        hidden_from,
+        require_full_visibility,
+    )
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
     from lockgate.framework.store.manifests.column_bounds import ColumnBounds
@@ -155,6 +160,7 @@ _HOMES = {
     "merge_plan": ".merge.merge_options",
     "merged_columns": ".ddl.merged_columns",
     "policy_name": ".metadata.rename",
+    "require_full_visibility": ".grants",
     "require_unrestricted": ".scan.read_request",
     "secrets_of": ".confidential.confidential_columns",
     "selection_of": ".scan.snapshot_selection",
@@ -236,6 +242,7 @@ __all__ = [
     "merge_plan",
     "merged_columns",
     "policy_name",
+    "require_full_visibility",
     "require_unrestricted",
     "secrets_of",
     "selection_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Decision, Principal, SqlDecision, Target
@@ -22,16 +23,47 @@ def grant(
 ) -> Decision:
     """Return the decision about an action on a table; AccessDeniedError says what to apply for.
 
-    Rows are changed and deleted by those alone who see all rows and values of the table: others would change
-    what is hidden from them, or store masks.
+    UPDATE and DELETE need full visibility: without it they would change hidden rows or store masks. So does
+    INSERT into a key table, where a row replaces or merges with a stored row of its key.
     """
     who = principal or table.principal
     decision = grant_by_name(action, table.identifier, table.location, columns, who)
-    if action in _CHANGES and plugins().decides_access():
-        seen = _seen(table, who or current_principal())
-        if seen.row_filter is not None or seen.masks:
-            raise hidden_from(who or current_principal(), action, f"table {table.identifier}", seen)
+    if action in _CHANGES:
+        require_full_visibility(table, action, who)
+    elif action is Action.INSERT and table.schema.has_primary_key:
+        require_full_visibility(table, action, who)
+        _require_deciding_columns(table, action, who)
     return decision
+
+
+def require_full_visibility(table: TableHandle, action: Action, principal: Principal | None = None) -> None:
+    """Refuse an action to a user from whom a row filter or a mask hides something of a table.
+
+    Raises AccessDeniedError with what to apply for.
+    """
+    if plugins().decides_access():
+        who = principal or table.principal or current_principal()
+        seen = _seen(table, who)
+        if seen.row_filter is not None or seen.masks:
+            raise hidden_from(who, action, f"table {table.identifier}", seen)
+
+
+def _require_deciding_columns(table: TableHandle, action: Action, principal: Principal | None) -> None:
+    """Refuse an upsert to a user who may not read the columns that decide which row of a key wins.
+
+    The other columns of the merged row would show how a hidden value compares with the inserted one. A user
+    who may read no column sees nothing of the merged row.
+    """
+    from lockgate.framework.store.merge.merge_options import ordering_columns
+
+    if not plugins().decides_access():
+        return
+    who = principal or current_principal()
+    seen = _seen(table, who)
+    deciding = {*table.schema.sequence_fields, *ordering_columns(table.schema)}
+    denied = {name: texts for name, texts in seen.denied.items() if name in deciding}
+    if denied and not seen.apply_for:
+        raise hidden_from(who, action, f"table {table.identifier}", replace(seen, denied=denied))
 
 
 def grant_naming(table: TableHandle) -> None:

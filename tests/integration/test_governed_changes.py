@@ -30,6 +30,10 @@ CHANGES = (
     "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN MATCHED THEN DELETE",
     "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = ssn",
     "MERGE INTO {} AS t USING (SELECT 9L AS id) AS s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE",
+    "MERGE INTO {} AS t USING (SELECT 2L AS id) AS s ON t.id = s.id WHEN NOT MATCHED "
+    "THEN INSERT (id) VALUES (9)",
+    "INSERT OVERWRITE {} VALUES (1, 'ann', '1', 'x', 1)",
+    "INSERT INTO {} REPLACE WHERE true VALUES (1, 'ann', '1', 'x', 1)",
 )
 
 
@@ -60,6 +64,29 @@ def test_nothing_is_changed_by_a_user_from_whom_something_is_hidden(
         with pytest.raises(AnalysisException, match=r"denied to user 'ann'|hidden from (user 'ann'|you)"):
             world.sql(change.format(changed))
         assert world.sql(f"SELECT * FROM {changed}", "root") == before, change
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "first-row"])
+def test_an_upsert_reaches_no_hidden_row(
+    world: World, lake: Lake, shared_table: Callable[[str], str], engine: str
+) -> None:
+    """A row that merges with a hidden one would show its values in a visible row, or take its place."""
+    name = shared_table(engine.replace("-", "_"))
+    lake.sql(
+        f"CREATE TABLE {name} {COLUMNS} TBLPROPERTIES ('primary-key' = 'id', 'merge-engine' = '{engine}')"
+    )
+    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
+    rights = [allow(each, "all", users=["ann"]) for each in (name, f"{name}.*")]
+    world.put(*rights, row_filter(name, "dept = 'x'", users=["ann"]))
+    frame = world.session("ann").createDataFrame([(2, None, None, "x", None)], COLUMNS[1:-1])
+    for insert in (
+        lambda: world.sql(f"INSERT INTO {name} VALUES (2, NULL, NULL, 'x', NULL)"),
+        lambda: frame.writeTo(name).append(),
+        lambda: frame.write.insertInto(name),
+    ):
+        with pytest.raises(AnalysisException, match=r"INSERT on table .* hidden from user 'ann'"):
+            insert()
+    assert world.sql(f"SELECT count(*) FROM `{name.replace('.', '`.`')}$snapshots`", "root") == [(1,)]
 
 
 def test_a_user_from_whom_nothing_is_hidden_changes_rows(world: World, changed: str) -> None:

@@ -53,15 +53,16 @@ class Office:
 
     authorizer: RangerAuthorizer
 
-    def rights(self, table: str, columns: Sequence[str]) -> list[Rights]:
+    def rights(self, table: str, columns: Sequence[str], *, has_key: bool) -> list[Rights]:
         """Return what each user, group and role that policies name may do with a table."""
         engine, resource = self._engine, self.authorizer.resource_of(table)
-        return [rights_of(engine, each, resource, columns) for each in holders_of(engine, resource)]
+        holders = holders_of(engine, resource)
+        return [rights_of(engine, each, resource, columns, has_key=has_key) for each in holders]
 
-    def own_rights(self, table: str, columns: Sequence[str]) -> Rights:
+    def own_rights(self, table: str, columns: Sequence[str], *, has_key: bool) -> Rights:
         """Return what the one who asks may do with a table."""
         resource, holder = self.authorizer.resource_of(table), holder_of(current_principal())
-        return rights_of(self._engine, holder, resource, columns)
+        return rights_of(self._engine, holder, resource, columns, has_key=has_key)
 
     @property
     def _engine(self) -> Engine:

@@ -54,7 +54,8 @@ class AccessTable:
 def _rows(table: Table) -> list[_Row]:
     office, columns = office_of(table.location), list(table.schema.field_names)
     name = f"{table.identifier.namespace}.{table.identifier.table}"
-    mine = office.own_rights(name, columns)
+    has_key = table.schema.has_primary_key
+    mine = office.own_rights(name, columns, has_key=has_key)
     grantable = [column for column in columns if office.may_grant(name, column)]
     found = list(_of_holder(mine, columns, whole=True))
     if not found and not grantable:
@@ -65,7 +66,7 @@ def _rows(table: Table) -> list[_Row]:
         )
     if grantable:
         whole = office.may_grant(name, "*")
-        for each in office.rights(name, columns):
+        for each in office.rights(name, columns, has_key=has_key):
             if each.holder != mine.holder:
                 found += _of_holder(each, grantable, whole=whole)
     return found

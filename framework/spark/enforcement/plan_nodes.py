@@ -127,6 +127,9 @@ ACTIONS: dict[str, Action] = {
     for name in names.split()
 }
 
+# A MERGE without WHEN MATCHED, as Spark 4.3 plans it.
+INSERT_ONLY_MERGE = "InsertOnlyMerge"
+
 # The start of a stream, and the sinks that keep nothing outside the session or leave rows to the user's code,
 # whose statements are decided about by themselves.
 STREAM = "WriteToStream"

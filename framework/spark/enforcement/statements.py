@@ -23,6 +23,7 @@ from lockgate.framework.spark.enforcement.plan_nodes import (
     FREE,
     FREE_OPTIONS,
     FREE_SINKS,
+    INSERT_ONLY_MERGE,
     NAME_ALONE,
     READ_OPTIONS,
     RELATIONS,
@@ -37,7 +38,7 @@ from lockgate.framework.spark.messages.rights_messages import (
     RelationJson,
     StatementTarget,
 )
-from lockgate.framework.store import hidden_from, policy_name
+from lockgate.framework.store import hidden_from, policy_name, require_full_visibility
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -133,7 +134,7 @@ def _refusals(context: OperationContext, node: NodeJson) -> Iterator[AccessDenie
         yield from _denied(action, target)
     if ACTIONS.get(name) is Action.SELECT or name in COPYING:
         yield from _unseen(context, node)
-    if name in SHOWING or ACTIONS.get(name) in _CHANGES:
+    if name in SHOWING or name == INSERT_ONLY_MERGE or ACTIONS.get(name) in _CHANGES:
         yield from _hidden(context, node)
     yield from _of_warehouse(context, node)
     yield from _unreadable(context, node)
@@ -152,11 +153,17 @@ def _of_warehouse(context: OperationContext, node: NodeJson) -> Iterator[AccessD
 
 
 def _hidden(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:
-    """Yield refusals of tables of other catalogs of which something is hidden.
+    """Yield refusals of tables of which something is hidden.
 
-    The store judges its own tables.
+    The store judges changes of its own tables, but a MERGE that only inserts is an append to it: rows that
+    match a hidden row would be inserted once more.
     """
     for named in node["targets"]:
+        if named["table"] is not None and node["node"] == INSERT_ONLY_MERGE:
+            try:
+                require_full_visibility(context.about(named["table"]).table(), Action.INSERT)
+            except AccessDeniedError as error:
+                yield error
         if named["kind"] != "table" or named["ours"] or named["columns"] is None:
             continue
         target = _target(named)

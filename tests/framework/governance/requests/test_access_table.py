@@ -161,3 +161,17 @@ def test_only_users_who_may_grant_all_check_keys(world: World, who: Principal) -
     world.put(*limits())
     with pytest.raises(AccessDeniedError, match="the right to grant"):
         world.check_keys(who)
+
+
+def test_an_upsert_counts_as_a_change_of_hidden_rows(world: World) -> None:
+    schema = Schema.from_arrow(COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+    world.put(allow("lake.db.*", "create", users=["bob"]))
+    with acting_as(BOB):
+        world.catalog.create_table("db.keyed", schema)
+    for name, actions in (("people", "INSERT"), ("keyed", None)):
+        table = f"lake.db.{name}"
+        hidden = row_filter(table, "pay > 4711", users=["ann"])
+        world.put(allow(f"{table}.*", "select", "insert", users=["ann"]), hidden)
+        with acting_as(ANN):
+            rows = AccessTable().rows(None, world.catalog.load_table(f"db.{name}"), {}, {}).to_pylist()
+        assert [row["actions"] for row in rows if row["column"] is None] == ([actions] if actions else [])

@@ -169,6 +169,32 @@ def test_nothing_is_written_again_from_what_is_hidden_in_part(
     if people.schema.primary_keys:
         with pytest.raises(AccessDeniedError, match="without row filter and masks"):
             people.delete(col("pay") > 0)
+        with pytest.raises(AccessDeniedError, match=r"INSERT on table hr.people would reach rows and values"):
+            people.append(ROWS)
+    else:
+        people.append(ROWS)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sequence.field": "pay"}, {"fields.pay.sequence-group": "mail"}, {"rowkind.field": "mail"}]
+)
+def test_an_upsert_does_not_compare_with_a_denied_column(
+    catalog: Catalog, decide: Callable[..., object], options: dict[str, str]
+) -> None:
+    """Whether the new row wins shows in its other columns."""
+    engine = {"merge-engine": "partial-update"} if "fields.pay.sequence-group" in options else {}
+    schema = Schema.from_arrow(SCHEMA, primary_keys=["id"], options={"bucket": "1", **engine, **options})
+    table = catalog.create_table("hr.ordered", schema)
+    denied = "mail" if "rowkind.field" in options else "pay"
+    decide(
+        lambda request: (
+            Decision.denied("pay, really")
+            if request.action is Action.SELECT and denied in (request.columns or ())
+            else None
+        )
+    )
+    with pytest.raises(AccessDeniedError, match=r"INSERT on table hr.ordered .*pay, really"):
+        table.append(ROWS)
 
 
 # --- writes, DDL, procedures ---------------------------------------------------------------------

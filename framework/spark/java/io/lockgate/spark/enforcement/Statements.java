@@ -363,8 +363,8 @@ final class Statements {
       found = found.children().apply(0);
     }
     if (found instanceof DataSourceV2Relation relation
-        && relation.table() instanceof LockgateTable) {
-      add(targets, "table", null, relation.table().name(), true);
+        && relation.table() instanceof LockgateTable ours) {
+      add(targets, "table", null, ours.name(), true).set("table", ours.request());
     } else if (found instanceof DataSourceV2Relation relation
         && relation.catalog().isDefined()
         && relation.identifier().isDefined()) {
