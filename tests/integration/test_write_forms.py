@@ -164,3 +164,101 @@ def test_streams_that_restart(
         entry.unlink()
     run()
     check(spark, load("t"), expected, "APPEND", "APPEND", "APPEND")
+
+
+@pytest.fixture
+def middle(spark: SparkSession, table: Named) -> str:
+    """A table whose two partition columns stand between and before others."""
+    name = table("middle")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, a STRING, s STRUCT<x: INT, y: INT>, b STRING, "
+        "v STRING DEFAULT 'none') PARTITIONED BY (a, b)"
+    )
+    return name
+
+
+def rows(spark: SparkSession, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in spark.table(name).select(*columns).collect())
+
+
+def test_the_last_columns_of_a_query_are_those_of_its_partition(spark: SparkSession, middle: str) -> None:
+    """As in Hive and in Spark's own tables; a struct's fields are taken by position, too."""
+    struct = "named_struct('y', 1, 'x', 2)"
+    for statement in (
+        "INSERT INTO {} PARTITION (a, b) SELECT 1, {}, 'v1', 'a1', 'b1'",
+        "INSERT INTO {} PARTITION (a = 'a2', B) SELECT 2, {}, 'v2', 'b2'",
+        "INSERT INTO {} PARTITION (b = 'b3', a) SELECT 3, {}, 'v3', 'a3'",
+        "INSERT INTO {} PARTITION (a, b) WITH q AS (SELECT 4, {} AS s, 'v4', 'a4', 'b4') SELECT * FROM q",
+        "INSERT INTO {} PARTITION (a, b) SELECT 5, {}, DEFAULT, 'a5', 'b5'",
+        "INSERT INTO {} PARTITION (a, b) VALUES (6, {}, DEFAULT, 'a6', 'b6'), (7, NULL, 'v7', 'a7', 'b7')",
+        "INSERT INTO {} PARTITION (a = 'a8', b = 'b8') SELECT 8, {}, 'v8'",
+        "INSERT INTO {} PARTITION (a, b) BY NAME SELECT 9 AS id, 'v9' AS v, 'b9' AS b, 'a9' AS a, {} AS s",
+        "INSERT INTO {} PARTITION (a = 'a10') (b, id, s, v) SELECT 'b10', 10, {}, 'v10'",
+    ):
+        named = "BY NAME" in statement or "(b, id" in statement
+        spark.sql(statement.format(middle, "struct(1 x, 2 y)" if named else struct))
+    expected = [
+        (n, f"a{n}", f"b{n}", "none" if n in (5, 6) else f"v{n}", None if n == 7 else 1) for n in range(1, 11)
+    ]
+    assert rows(spark, middle, "id", "a", "b", "v", "s.x") == expected
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic"])
+def test_an_overwrite_replaces_the_partitions_of_its_last_columns(
+    spark: SparkSession, middle: str, mode: str
+) -> None:
+    spark.sql(
+        f"INSERT INTO {middle} PARTITION (a, b) VALUES "
+        "(1, NULL, 'v', 'a', 'b'), (2, NULL, 'v', 'a', 'c'), (3, NULL, 'v', 'x', 'b')"
+    )
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", mode)
+    try:
+        spark.sql(f"INSERT OVERWRITE {middle} PARTITION (a = 'a', b) SELECT 4, NULL, 'x', 'c'")
+        kept = [] if mode == "static" else [(1, "a", "b")]
+        assert rows(spark, middle, "id", "a", "b") == [*kept, (3, "x", "b"), (4, "a", "c")]
+        spark.sql(f"INSERT OVERWRITE {middle} PARTITION (a, b) SELECT 5, NULL, 'b', 'x', 'b'")
+        kept = [] if mode == "static" else [*kept, (4, "a", "c")]
+        assert rows(spark, middle, "id", "a", "b") == [*kept, (5, "x", "b")]
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+def test_partition_clauses_that_are_refused(spark: SparkSession, middle: str) -> None:
+    for clause, query, complaint in (
+        ("b, a", "1, NULL, 'v', 'b', 'a'", r"name all of them in the table's order, \(a, b\)"),
+        ("a", "1, NULL, 'v', 'b', 'a'", r"name all of them in the table's order, \(a, b\)"),
+        ("a, c", "1, NULL, 'v', 'b', 'a'", "(?i)c"),
+        ("a, b", "1, NULL, 'a', 'b'", "INSERT_COLUMN_ARITY_MISMATCH"),
+        ("a, b", "1, NULL, 'v', 'w', 'a', 'b'", "INSERT_COLUMN_ARITY_MISMATCH"),
+    ):
+        with pytest.raises(AnalysisException, match=complaint):
+            spark.sql(f"INSERT INTO {middle} PARTITION ({clause}) SELECT {query}")
+    with pytest.raises(AnalysisException, match="there is no table"):
+        spark.sql(f"INSERT INTO {middle}_not PARTITION (a, b) SELECT 1, 2")
+    assert spark.table(middle).count() == 0
+
+
+def test_other_tables_take_the_clause_as_they_did(spark: SparkSession) -> None:
+    spark.sql("CREATE TABLE spark_catalog.default.parts (id INT, v STRING, p STRING) PARTITIONED BY (p)")
+    try:
+        spark.sql("INSERT INTO spark_catalog.default.parts PARTITION (p) SELECT 1, 'v', 'p'")
+        assert rows(spark, "spark_catalog.default.parts", "id", "p", "v") == [(1, "p", "v")]
+    finally:
+        spark.sql("DROP TABLE spark_catalog.default.parts")
+
+
+@pytest.mark.parametrize("new", ["", ", 'new' AS extra"])
+def test_schema_evolution_is_refused_by_name(spark: SparkSession, middle: str, new: str) -> None:
+    source = f"(SELECT 1 AS id, 'a' AS a, named_struct('x', 1, 'y', 1) AS s, 'b' AS b, 'v' AS v{new})"
+    clauses = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    for statement in (
+        f"MERGE WITH SCHEMA EVOLUTION INTO {middle} t USING {source} q ON t.id = q.id {clauses}",
+        f"INSERT WITH SCHEMA EVOLUTION INTO {middle} BY NAME SELECT * FROM {source}",
+        f"INSERT WITH SCHEMA EVOLUTION INTO {middle} SELECT * FROM {source}",
+    ):
+        with pytest.raises(AnalysisException, match=r"WITH SCHEMA EVOLUTION does not add columns to table"):
+            spark.sql(statement)
+    merged = spark.sql(f"SELECT * FROM {source}").mergeInto(middle, f.expr("false"))
+    with pytest.raises(AnalysisException, match=r"WITH SCHEMA EVOLUTION does not add columns to table"):
+        merged.whenNotMatched().insertAll().withSchemaEvolution().merge()
+    assert spark.table(middle).count() == 0

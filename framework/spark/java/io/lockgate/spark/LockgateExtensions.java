@@ -21,6 +21,7 @@ import io.lockgate.spark.rules.results.KeptResults;
 import io.lockgate.spark.rules.results.ResultPlans;
 import io.lockgate.spark.rules.streams.BatchValues;
 import io.lockgate.spark.rules.streams.KindsOfRows;
+import io.lockgate.spark.rules.writes.InsertClauses;
 import java.util.Collections;
 import java.util.Set;
 import java.util.WeakHashMap;
@@ -56,10 +57,12 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectHintResolutionRule(session -> new ServerValues((SparkSession) session));
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
+    extensions.injectHintResolutionRule(session -> InsertClauses.HOLDING);
     // Before Spark's own rules open files.
     extensions.injectHintResolutionRule(session -> new PathRights((SparkSession) session));
     // Before Spark's own rules run a procedure.
     extensions.injectHintResolutionRule(session -> new ForeignCalls((SparkSession) session));
+    extensions.injectResolutionRule(session -> InsertClauses.RESOLVING);
     extensions.injectPostHocResolutionRule(
         session -> new LateRules((SparkSession) session, KeptResults.RULE));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
