@@ -11,6 +11,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedTypeError, nearest
 from lockgate.framework import types
+from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
 
 _SCALARS: Mapping[str, types.DataType] = {
     "STRING": types.STRING,
@@ -152,13 +153,13 @@ def _check_float(value: Any) -> Any:
 
 def _check_timestamp(value: Any) -> Any:
     if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(value)
+        value = parse_iso_datetime(value)
     return value.astimezone(datetime.UTC) if isinstance(value, datetime.datetime) else None
 
 
 def _check_date(value: Any) -> Any:
     if isinstance(value, str):
-        return datetime.date.fromisoformat(value)
+        return parse_iso_date(value)
     return value if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime) else None
 
 

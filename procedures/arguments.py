@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ from lockgate.errors import InputError, OptionError, UnsupportedTypeError, neare
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
 from lockgate.framework.types import DataType, Kind, to_arrow, value_from_json
+from lockgate.framework.types.iso_times import parse_iso_date
 from lockgate.pushdown import (
     And,
     Comparison,
@@ -174,7 +174,7 @@ def partition_value(data_type: DataType, text: str) -> Any:
     """Return the value of a partition column that `text` writes; InputError if it is not of the type."""
     try:
         if data_type.kind is Kind.DATE:
-            return datetime.date.fromisoformat(text)
+            return parse_iso_date(text)
         if data_type.kind is Kind.BOOLEAN:
             return {"true": True, "false": False}[text.lower()]
         if data_type.is_string:

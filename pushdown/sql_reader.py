@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from lockgate.errors import InputError
+from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -189,9 +190,9 @@ class _Reader:
                 raise InputError("a minus needs a number after it")
             return -value
         if self._take("DATE"):
-            return datetime.date.fromisoformat(self._text())
+            return parse_iso_date(self._text())
         if self._take("TIMESTAMP"):
-            return datetime.datetime.fromisoformat(self._text())
+            return parse_iso_datetime(self._text())
         word = self._take("TRUE", "FALSE")
         if word:
             return word == "TRUE"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-_FORMAT = "%Y-%m-%d %H:%M"
+from lockgate.framework.types.date_patterns import date_pattern
+
+_PATTERN = "yyyy-MM-dd HH:mm"
 
 Periods = tuple[tuple[datetime, datetime], ...]
 NO_PERIODS: Periods = ()
@@ -17,12 +19,9 @@ def parse_periods(text: str) -> Periods:
     """
     periods = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        start, arrow, end = (piece.strip() for piece in part.partition("->"))
-        try:
-            first, last = datetime.strptime(start, _FORMAT), datetime.strptime(end, _FORMAT)
-        except ValueError:
-            arrow = ""
-        if not arrow:
+        start, _, end = (piece.strip() for piece in part.partition("->"))
+        first, last = date_pattern(_PATTERN).parse(start), date_pattern(_PATTERN).parse(end)
+        if first is None or last is None:
             raise ValueError("expected periods such as '2026-01-31 22:00->2026-02-01 02:00', with commas")
         if last <= first:
             raise ValueError(f"the period {part} ends before it starts")

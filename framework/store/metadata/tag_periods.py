@@ -10,19 +10,20 @@ from dataclasses import dataclass
 
 from lockgate.framework.options import tag_options
 from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.types.date_patterns import date_pattern
 
 _NAMED_PERIODS = {
     "daily": datetime.timedelta(days=1),
     "hourly": datetime.timedelta(hours=1),
     "two-hours": datetime.timedelta(hours=2),
 }
-_DAYS = {"with_dashes": "%Y-%m-%d", "without_dashes": "%Y%m%d", "without_dashes_and_spaces": "%Y%m%d"}
+_DAYS = {"with_dashes": "yyyy-MM-dd", "without_dashes": "yyyyMMdd", "without_dashes_and_spaces": "yyyyMMdd"}
 _HOURS = {
-    "with_dashes": "%Y-%m-%d %H",
-    "without_dashes": "%Y%m%d %H",
-    "without_dashes_and_spaces": "%Y%m%d%H",
+    "with_dashes": "yyyy-MM-dd HH",
+    "without_dashes": "yyyyMMdd HH",
+    "without_dashes_and_spaces": "yyyyMMddHH",
 }
-_MINUTES = "%Y%m%d%H%M"
+_MINUTES = "yyyyMMddHHmm"
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -51,13 +52,10 @@ class TagPeriods:
 
     def name(self, start: datetime.datetime) -> str:
         """Return the name of the tag that ends a period."""
-        return start.strftime(self.form)
+        return date_pattern(self.form).format(start)
 
     def start(self, name: str) -> datetime.datetime | None:
         """Return the start of the period of a tag; None for a tag that somebody named otherwise."""
         # Paimon reads the day of an hour's name, after the period became daily.
         text = name.split(" ")[0] if self.form in _DAYS.values() else name
-        try:
-            return datetime.datetime.strptime(text, self.form)
-        except ValueError:
-            return None
+        return date_pattern(self.form).parse(text)

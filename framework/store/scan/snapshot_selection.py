@@ -37,6 +37,7 @@ from lockgate.framework.store.scan.change_files import (
     no_list_of_files,
     teller_of,
 )
+from lockgate.framework.types.iso_times import parse_iso_datetime
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -279,7 +280,7 @@ def _at(table: TableHandle, millis: int) -> int | None:
 def text_millis(key: str, text: str, zone: str) -> int:
     """Return a time that option `key` says as text, in milliseconds since 1970; OptionError otherwise."""
     try:
-        wall = datetime.datetime.fromisoformat(text)
+        wall = parse_iso_datetime(text)
     except ValueError:
         raise OptionError(
             f"option {key!r} takes a time such as '2024-03-01 12:30:00', not {text!r}"

@@ -7,7 +7,6 @@ null, as in SQL; Paimon's writer replaces it by the default.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -215,9 +215,9 @@ def _atom(data_type: DataType, parsed: Any) -> Any:
     if isinstance(parsed, bool):
         raise TypeError("a truth value is of type BOOLEAN")
     if data_type.kind is Kind.DATE:
-        return datetime.date.fromisoformat(text)
+        return parse_iso_date(text)
     if data_type.kind is Kind.TIMESTAMP:
-        return datetime.datetime.fromisoformat(text)
+        return parse_iso_datetime(text)
     if data_type.kind is Kind.DECIMAL:
         exact = Decimal(text).quantize(Decimal(1).scaleb(-(data_type.scale or 0)))
         if exact != Decimal(text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.spark import java_class
 from lockgate.framework.store.metadata.paths import unescape
 from lockgate.framework.types import DataField, DataType, Kind
+from lockgate.framework.types.iso_times import parse_iso_date
 from lockgate.procedures.arguments import partition_value
 from lockgate.procedures.builtin.migrate.foreign_files import (
     AVRO,
@@ -316,7 +316,7 @@ def _inferred(texts: Sequence[str | None]) -> DataType:
         return types.BIGINT if widest < 2**63 else types.STRING
     try:
         for text in values:
-            datetime.date.fromisoformat(text)
+            parse_iso_date(text)
     except ValueError:
         return types.STRING
     return types.DATE if values else types.STRING

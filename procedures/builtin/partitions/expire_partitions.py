@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lockgate.errors import InputError
@@ -18,14 +18,13 @@ from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
 from lockgate.framework.types import timestamp_of
+from lockgate.framework.types.date_patterns import DatePattern, date_pattern
 from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("values-time", "update-time")
 _MOST = 100
-_SHOWN_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
-# Letters of `java.time.format.DateTimeFormatter` that mean the same here.
-_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
+_DEFAULT_PATTERN = "yyyy-M-d[ H:m:s]"
 _log = logging.getLogger("lockgate.procedures")
 
 
@@ -59,21 +58,25 @@ class ExpirePartitions(Procedure):
         Parameter("dry_run", "BOOLEAN", False, "only count what would be removed"),
         Parameter("options", "STRING", None, OPTIONS),
     )
-    result = (*DROPPED, ("expired_partitions", "STRING"))
+    result = (*DROPPED, ("expired_partitions", "STRING"), ("unparsed_partitions", "STRING"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Expire; partitions whose values are null or no time are left, with a warning."""
+        """Expire; partitions whose values are null or not in the formatter's form stay, and are reported."""
         table = context.table(arguments["table"])
         table = with_options(table, parse_pairs(arguments["options"]), _OPTIONS)
         if not table.schema.partition_keys:
             raise InputError(f"table {table.identifier} has no partitions")
         files = PartitionFiles.of(table)
         bound = datetime.datetime.now() - _age(table, arguments)
-        times = _times(files, arguments)
+        times, unparsed = _times(files, arguments)
         old = sorted((time, text, each) for each, (time, text) in times.items() if time < bound)
         chosen = [each for _, _, each in old[: _most(table, arguments)]]
-        names = ";".join(table.paths.partition_path(each).replace("/", ",") for each in chosen)
-        return [(*files.drop(chosen, dry_run=arguments["dry_run"]), names)]
+        dropped = files.drop(chosen, dry_run=arguments["dry_run"])
+        return [(*dropped, _names(table, chosen), _names(table, unparsed))]
+
+
+def _names(table: Table, partitions: Iterable[Partition]) -> str:
+    return ";".join(table.paths.partition_path(each).replace("/", ",") for each in partitions)
 
 
 def _option(table: Table, arguments: dict[str, Any], argument: str, key: str) -> str | None:
@@ -103,22 +106,23 @@ def _most(table: Table, arguments: dict[str, Any]) -> int:
 
 def _times(
     files: PartitionFiles, arguments: dict[str, Any]
-) -> dict[Partition, tuple[datetime.datetime, str]]:
-    """Return the time of each partition that has one, and its name."""
+) -> tuple[dict[Partition, tuple[datetime.datetime, str]], list[Partition]]:
+    """Return the time and the name of each partition that has a time, and the partitions that have none."""
     table = files.table
     strategy = _option(table, arguments, "expire_strategy", "partition.expiration-strategy") or _STRATEGIES[0]
     if strategy not in _STRATEGIES:
         raise InputError(f"expire_strategy cannot be {strategy!r}: use {' or '.join(map(repr, _STRATEGIES))}")
     every = files.partitions(lambda partition: True)
     time_of = _by_values(table, arguments) if strategy == _STRATEGIES[0] else _by_files(files)
-    found = {}
+    found, unparsed = {}, []
     for partition in every:
         name, time = table.paths.partition_path(partition), time_of(partition)
         if time is None:
+            unparsed.append(partition)
             _log.warning("partition %s of %s has no time and does not expire", name, table.identifier)
         else:
             found[partition] = (time, name)
-    return found
+    return found, unparsed
 
 
 def _by_files(files: PartitionFiles) -> Callable[[Partition], datetime.datetime | None]:
@@ -138,7 +142,7 @@ def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition],
     types = table.schema.types_of(names)
     pattern = _option(table, arguments, "timestamp_pattern", "partition.timestamp-pattern") or f"${names[0]}"
     form = _option(table, arguments, "timestamp_formatter", "partition.timestamp-formatter")
-    formats = _SHOWN_FORMATS if form is None else (_python_format(form),)
+    dates = _date_pattern(_DEFAULT_PATTERN if form is None else form)
     unknown = [each for each in re.findall(r"\$(\w+)", pattern) if each not in names]
     if unknown:
         raise InputError(f"timestamp_pattern names {unknown[0]!r}, which is not a partition column")
@@ -151,28 +155,13 @@ def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition],
         if any(values[name][1] is None for name in used):
             return None
         text = column.sub(lambda match: cast_text(*values[match[0]]), pattern)
-        return _parsed(text, formats)
+        return dates.parse(text)
 
     return time_of
 
 
-def _parsed(text: str, formats: tuple[str, ...]) -> datetime.datetime | None:
-    for form in formats:
-        try:
-            return datetime.datetime.strptime(text, form)
-        except ValueError:
-            continue
-    return None
-
-
-def _python_format(java: str) -> str:
-    """Return what `strptime` takes for a pattern of Java's; InputError for letters that have no such form."""
-    made = []
-    for match in re.finditer(r"(([A-Za-z])\2*)|'([^']*)'|([^A-Za-z'])", java):
-        letters, quoted, other = match[1], match[3], match[4]
-        if letters and letters not in _LETTERS:
-            raise InputError(
-                f"timestamp_formatter cannot be {java!r}: {letters!r} is not one of {', '.join(_LETTERS)}"
-            )
-        made.append(_LETTERS[letters] if letters else (quoted or other or "").replace("%", "%%"))
-    return "".join(made)
+def _date_pattern(pattern: str) -> DatePattern:
+    try:
+        return date_pattern(pattern)
+    except InputError as error:
+        raise InputError(f"timestamp_formatter: {error}") from None

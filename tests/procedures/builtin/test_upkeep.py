@@ -94,10 +94,22 @@ def test_the_form_of_times_is_said(catalog: Catalog, run: Run) -> None:
     assert (
         counts(run("expire_partitions", "db.f", "1 h", **wishes))["expired_partitions"] == "d=20240101,dh=07"
     )
-    with pytest.raises(InputError, match="'EEE' is not one of"):
+    with pytest.raises(InputError, match=r"timestamp_formatter: 'EEE dd' .*'EEE' is not one of"):
         run("expire_partitions", "db.f", "1 h", timestamp_formatter="EEE dd")
     with pytest.raises(InputError, match="'day', which is not a partition column"):
         run("expire_partitions", "db.f", "1 h", timestamp_pattern="$day")
+
+
+def test_a_partition_that_has_not_the_formatters_form_stays(catalog: Catalog, run: Run) -> None:
+    schema = pa.schema([("d", pa.string()), ("v", pa.string())])
+    table = catalog.create_table("db.g", Schema.from_arrow(schema, partition_keys=["d"]))
+    table.append(pa.table({"d": ["20240101", "202611", "2024-01-01"], "v": ["a"] * 3}))
+    done = counts(run("expire_partitions", "db.g", "1 h", timestamp_formatter="yyyyMMdd"))
+    assert done["expired_partitions"] == "d=20240101"
+    assert sorted(done["unparsed_partitions"].split(";")) == ["d=2024-01-01", "d=202611"]
+    assert sorted(table.read()["d"].to_pylist()) == ["2024-01-01", "202611"]
+    with pytest.raises(InputError, match="needs a year, a month and a day"):
+        run("expire_partitions", "db.g", "1 h", timestamp_formatter="yyyyMM")
 
 
 def test_options_of_one_call(parts: Table, run: Run) -> None:

@@ -147,6 +147,12 @@ def test_partitions_come_from_the_folders(catalog: Catalog, run: Run, tmp_path: 
     assert sorted_rows(table).select(["id", "day", "hour"]).to_pylist() == found
 
 
+def test_a_week_in_a_folders_name_is_text(catalog: Catalog, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "origin" / "week=2026-W05" / "a.orc", rows(0, 1))
+    run("migrate_table", "orc", str(tmp_path / "origin"), target_table="db.t")
+    assert sorted_rows(catalog.load_table("db.t"))["week"].to_pylist() == ["2026-W05"]
+
+
 def test_a_primary_key_means_rewriting(catalog: Catalog, run: Run, folder: Path) -> None:
     result = run(
         "migrate_table", "orc", str(folder), options="primary-key=id,bucket=2", target_table="db.t"

@@ -1,0 +1,68 @@
+"""Java's date patterns, by vectors that Java itself answered."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lockgate.errors import InputError
+from lockgate.framework.types.date_patterns import date_pattern
+from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
+
+TESTS = Path(__file__).parents[1]
+FILE = TESTS / "fixtures" / "date_patterns.json"
+VECTORS = json.loads(FILE.read_text())
+GENERATOR = TESTS / "java" / "io" / "lockgate" / "types" / "DatePatternVectors.java"
+
+
+def test_texts_are_parsed_as_java_parses_them() -> None:
+    others = []
+    for case in VECTORS["parsed"]:
+        expected = case["time"] and datetime.datetime.fromisoformat(case["time"])
+        parsed = date_pattern(case["pattern"]).parse(case["text"])
+        if parsed != expected:
+            others.append((case, parsed))
+    assert others == []
+
+
+def test_times_are_formatted_as_java_formats_them() -> None:
+    for case in VECTORS["formatted"]:
+        time = datetime.datetime.fromisoformat(case["time"])
+        assert date_pattern(case["pattern"]).format(time) == case["text"], case
+
+
+@pytest.mark.parametrize("pattern", VECTORS["refused"])
+def test_patterns_that_java_refuses_are_refused(pattern: str) -> None:
+    with pytest.raises(InputError, match="is not a pattern of times"):
+        date_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "yyyyMM", "HH:mm", "MMdd", "dd", "YYYYMMdd", "yyyy-MMM-dd", "yyyy-ww-e"]
+)
+def test_patterns_without_a_date_or_of_a_language_are_refused(pattern: str) -> None:
+    with pytest.raises(InputError, match="is not a pattern of times"):
+        date_pattern(pattern)
+
+
+def test_java_still_gives_these_vectors() -> None:
+    java = shutil.which("java")
+    if java is None or shutil.which("javac") is None:
+        pytest.skip("a JDK is needed")
+    command = [java, "-Xmx64m", "-XX:TieredStopAtLevel=1", str(GENERATOR)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == FILE.read_text()
+
+
+@pytest.mark.parametrize("text", ["20260131", "2026-W05", "2026-W05-1", "2026-1-5", "2026-01-31 ", ""])
+def test_a_date_has_one_form(text: str) -> None:
+    assert parse_iso_date("2026-01-31") == datetime.date(2026, 1, 31)
+    assert parse_iso_datetime("2026-01-31T12:30:00.5+01:00").microsecond == 500_000
+    for parse in (parse_iso_date, parse_iso_datetime):
+        with pytest.raises(ValueError, match="is written"):
+            parse(text)
