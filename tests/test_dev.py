@@ -59,8 +59,9 @@ def test_links_that_git_made_plain_files(tmp_path: Path) -> None:
 def test_the_script_can_be_run() -> None:
     assert os.access(ROOT / "dev", os.X_OK)
     run = (ROOT / ".ci" / "run").read_text()
-    for command in ("lint", "test --interop", "test --cluster --long", "test --durations"):
-        assert f"./dev {command}" in run
+    for command in ("lint", "test", "test --rest"):
+        assert f"./dev {command}\n" in run
+    assert "||" not in run, "a test that fails is not tried again"
 
 
 def test_a_commit_is_checked_as_in_ci() -> None:
@@ -112,7 +113,7 @@ def test_the_formatter_of_java_may_not_be_missing_in_ci(monkeypatch: pytest.Monk
     assert script["lint_java"]([]) == 0
     monkeypatch.setenv("CI", "true")
     assert script["lint_java"]([]) == 1
-    assert "CI=true ./dev lint" in (ROOT / ".ci" / "run").read_text()
+    assert "export CI=true\n./dev lint" in (ROOT / ".ci" / "run").read_text()
 
 
 def canonical(name: str) -> str:
@@ -143,7 +144,7 @@ def test_a_server_of_4_1_gets_a_client_of_4_1() -> None:
     assert others == versions.replace(f"{usual[0]}\n", "")
 
 
-LANE_OF_TESTS = """
+TESTS = """
 import pytest
 @pytest.mark.parametrize("number", range({count}))
 def test_numbers(number):
@@ -151,32 +152,35 @@ def test_numbers(number):
     if number == {skipped}:
         pytest.skip("no reason")
 """
+SHAKY = """
+import pytest
+@pytest.mark.{quarantine}(reason="its clock")
+@pytest.mark.parametrize("number", range(3))
+def test_shaky(number): assert number
+"""
 
 
 @pytest.fixture
-def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    """Run two lanes of small tests; the answer is the exit code and what was printed."""
-    (tmp_path / "dev").write_text((ROOT / "dev").read_text())
-    # Without Spark, whose fixtures lie next to the tests.
-    conftest = (ROOT / "tests" / "conftest.py").read_text().replace('["spark_session"]', "[]")
-    (tmp_path / "conftest.py").write_text(conftest)
-    (tmp_path / "tests" / "attack").mkdir(parents=True)
+def run_tests(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Let `./dev test` run files of small tests, one after the other: the exit code, and what was printed."""
+    (tmp_path / "tests" / "support").mkdir(parents=True)
+    for name in ("dev", "tests/support/choice.py", "tests/support/costs.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tests" / "costs.json").write_text("{}")
+    (tmp_path / "conftest.py").write_text("pytest_plugins = ['choice']")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests/support\nmarkers = quarantine\n")
 
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster\n    long\n    slow\n")
-
-    def run(spark: str, other: str, *arguments: str) -> tuple[int, str]:
-        for name, text in (("integration", spark), ("unit", other)):
-            (tmp_path / "tests" / name).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "tests" / name / f"test_{name}.py").write_text(text)
+    def run(*runs: list[str], **files: str) -> tuple[int, str]:
+        for name, text in files.items():
+            (tmp_path / "tests" / f"test_{name}.py").write_text(text)
         code = (
-            "import runpy, sys; from pathlib import Path\n"
+            "import os, runpy, sys; from pathlib import Path\n"
             f"script = runpy.run_path({str(tmp_path / 'dev')!r})\n"
-            f"script['Lanes'].run.__globals__.update(\n"
-            f"    VENV=Path({sys.prefix!r}), PROCESSES={{}}, class_archive=lambda: None)\n"
-            "sys.exit(script['Lanes'](sys.argv[1:]).run())\n"
+            f"script['run_tests'].__globals__.update(VENV=Path({sys.prefix!r}))\n"
+            f"sys.exit(script['run_tests']({[['-p', 'no:cacheprovider', *each] for each in runs]!r}, {{}}))\n"
         )
-        command = [sys.executable, "-c", code, "-p", "no:cacheprovider", "-p", "xdist", *arguments]
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        command = [sys.executable, "-c", code]
         done = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
         )
@@ -185,88 +189,92 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     return run
 
 
-def lane(count: int, *, bad: int = -1, skipped: int = -1) -> str:
-    return LANE_OF_TESTS.format(count=count, bad=bad, skipped=skipped)
+def numbers(count: int, *, bad: int = -1, skipped: int = -1) -> str:
+    return TESTS.format(count=count, bad=bad, skipped=skipped)
 
 
-def test_two_lanes_are_counted_as_one(lanes: Callable[..., tuple[int, str]]) -> None:
-    code, output = lanes(lane(3), lane(4, skipped=2))
-    assert (code, output.splitlines()[-1]) == (0, "6 passed, 0 failed, 1 skipped")
-
-
-@pytest.mark.parametrize("where", [0, 1])
-def test_a_failure_in_either_lane_fails_both(lanes: Callable[..., tuple[int, str]], where: int) -> None:
-    texts = [lane(3), lane(3)]
-    texts[where] = lane(3, bad=1)
-    code, output = lanes(*texts)
-    assert (code, output.splitlines()[-1]) == (1, "5 passed, 1 failed, 0 skipped")
-    name = ("spark", "other")[where]
-    report = [line for line in output.splitlines() if "assert 1 != 1" in line]
-    assert report
-    assert all(line.startswith(f"{name} | ") for line in report)
-
-
-def test_a_lane_that_dies_is_a_failure(lanes: Callable[..., tuple[int, str]]) -> None:
-    code, output = lanes(lane(2), "import os\ndef test_it():\n    os._exit(3)\n")
-    assert (code, output.splitlines()[-1]) == (3, "2 passed, 1 failed, 0 skipped")
-
-
-def test_a_lane_without_a_chosen_test(lanes: Callable[..., tuple[int, str]]) -> None:
-    chosen = lanes(lane(2), "def test_alone(): pass\n", "-k", "alone")
-    assert (chosen[0], chosen[1].splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped")
-    assert lanes(lane(2), lane(2), "-k", "nothing")[0] == 5
-
-
-MARKED = """
-import pytest
-@pytest.mark.cluster
-@pytest.mark.parametrize("number", range(3))
-def test_cluster(number): pass
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_slow(): pass
-@pytest.mark.long
-def test_long(): pass
-def test_small(): pass
-"""
-
-
-@pytest.mark.parametrize("processes", [(), ("-n", "2")])
-def test_tests_of_clusters_and_long_ones_are_left_out_and_counted(
-    lanes: Callable[..., tuple[int, str]], processes: tuple[str, ...]
-) -> None:
-    code, output = lanes(MARKED, lane(2), "-m", "not slow and not cluster and not long", *processes)
-    assert (code, output.splitlines()[-1]) == (0, "3 passed, 0 failed, 0 skipped")
-    assert "dev: left out 4 tests of clusters, and long ones: ./dev test --cluster --long" in output
+A, B = ["tests/test_a.py"], ["tests/test_b.py"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("runs", "files", "expected"),
     [
-        (set(), "not slow and not interop and not cluster and not long"),
-        ({"--slow"}, "not interop and not cluster and not long"),
-        ({"--cluster"}, "not slow and not interop and (cluster)"),
-        ({"--cluster", "--long"}, "not slow and not interop and (cluster or long)"),
-        ({"--cluster", "--slow"}, "not interop and (cluster)"),
-        ({"--interop"}, "not slow and interop and not cluster and not long"),
+        ([A, B], {"a": numbers(3), "b": numbers(4, skipped=2)}, (0, "6 passed, 0 failed, 1 skipped")),
+        ([A, B], {"a": numbers(3, bad=1), "b": numbers(3)}, (1, "5 passed, 1 failed, 0 skipped")),
+        ([A, B], {"a": numbers(3), "b": numbers(3, bad=1)}, (1, "5 passed, 1 failed, 0 skipped")),
+        ([A, B], {"a": "import os\nos._exit(3)", "b": numbers(2)}, (3, "2 passed, 1 failed, 0 skipped")),
+        (
+            [[*A, "-k", "alone"], [*B, "-k", "alone"]],
+            {"a": numbers(2), "b": "def test_alone(): pass"},
+            (0, "1 passed, 0 failed, 0 skipped"),
+        ),
+        ([[*A, "-k", "nothing"]], {"a": numbers(2)}, (5, "0 passed, 0 failed, 0 skipped")),
     ],
 )
-def test_each_option_chooses_its_tests(asked: set[str], expected: str) -> None:
-    assert runpy.run_path(str(ROOT / "dev"))["marks"](asked) == expected
+def test_runs_are_counted_as_one(
+    run_tests: Callable[..., tuple[int, str]],
+    runs: list[list[str]],
+    files: dict[str, str],
+    expected: tuple[int, str],
+) -> None:
+    code, output = run_tests(*runs, **files)
+    assert (code, output.splitlines()[-1]) == expected
 
 
-def test_no_test_is_against_engines_and_on_a_cluster_at_once() -> None:
-    done = dev("test", "--interop", "--cluster")
-    assert done.returncode == 1
-    assert "one after the other" in done.stderr
+def test_tests_in_quarantine_are_reported_and_fail_nothing(
+    run_tests: Callable[..., tuple[int, str]],
+) -> None:
+    shaky = SHAKY.format(quarantine="quarantine")
+    code, output = run_tests(["tests"], ["--quarantined", "tests"], a=numbers(2), b=shaky)
+    assert (code, output.splitlines()[-1]) == (0, "2 passed, 0 failed, 0 skipped")
+    assert "dev: in quarantine: 2 passed, 1 failed, 0 skipped\n" in output
+    assert "test_shaky[0]" in output
+    code, output = run_tests(["tests"], b=shaky.replace("its clock", " "))
+    assert (code, output.splitlines()[-1]) == (4, "0 passed, 1 failed, 0 skipped")
+    assert '@pytest.mark.quarantine(reason="…")' in output
 
 
-def test_every_test_is_in_one_lane() -> None:
-    """Those against other engines are asked for by --interop, from their own folder."""
+USUAL, INTEROP = "not slow and not interop", ["-m", "not slow and interop", "tests/interop"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "paths", "expected"),
+    [
+        (set(), [], [["--cheap"]]),
+        ({"all"}, [], [["-m", USUAL], INTEROP]),
+        ({"rest"}, [], [["--rest", "-m", USUAL], INTEROP]),
+        ({"slow"}, [], [["-m", "not interop and not cluster and not long"]]),
+        ({"interop"}, [], [INTEROP]),
+        (set(), ["tests/cli"], [["-m", USUAL]]),
+        ({"slow"}, ["tests/cli"], [["-m", "not interop"]]),
+        (set(), ["tests/interop/test_tags.py::test_a"], [["-m", "not slow and interop"]]),
+        ({"cluster", "slow"}, ["tests/cli"], [["-m", "not interop and (cluster)"]]),
+        ({"cluster", "long"}, ["tests/cli"], [["-m", f"{USUAL} and (cluster or long)"]]),
+    ],
+)
+def test_each_option_chooses_its_tests(asked: set[str], paths: list[str], expected: list[list[str]]) -> None:
+    assert runpy.run_path(str(ROOT / "dev"))["chosen"](asked, paths) == expected
+
+
+def test_properties_are_tried_less_where_everybody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    effort = runpy.run_path(str(ROOT / "dev"))["effort"]
+    monkeypatch.delenv("CI", raising=False)
+    little = ["--hypothesis-profile=dev"]
+    assert effort([], set(), []) == effort(["--costs"], {"all"}, []) == little
+    assert effort([], {"all"}, []) == effort([], set(), ["tests/cli"]) == []
+    monkeypatch.setenv("CI", "true")
+    assert effort([], set(), []) == []
+    assert effort(["--costs"], {"all"}, []) == little
+
+
+@pytest.mark.parametrize("asked", [("--interop", "--cluster"), ("--all", "--rest"), ("--all", "--long")])
+def test_options_that_choose_different_tests(asked: tuple[str, str]) -> None:
+    chosen = runpy.run_path(str(ROOT / "dev"))["chosen"]
+    with pytest.raises(SystemExit, match="one after the other"):
+        chosen({each.removeprefix("--") for each in asked}, [])
+
+
+def test_every_test_against_other_engines_is_in_their_folder() -> None:
     marked = {path for path in (ROOT / "tests").rglob("test_*.py") if "mark.interop" in path.read_text()}
     assert marked - {Path(__file__)} == set((ROOT / "tests" / "interop").glob("test_*.py"))
     assert not [path for path in marked if "mark.cluster" in path.read_text() and path != Path(__file__)]
-    script = runpy.run_path(str(ROOT / "dev"))
-    spark = script["LANES"]["spark"]
-    ignored = {each.partition("=")[2] for each in script["LANES"]["other"] if each.startswith("--ignore")}
-    assert ignored == {*spark, *script["INTEROP_TESTS"]}

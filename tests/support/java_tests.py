@@ -51,3 +51,8 @@ def _compile(sources: list[Path], built: Path) -> None:
             for path in sorted(Path(folder).rglob("*.class")):
                 archive.write(path, path.relative_to(folder))
         unfinished.replace(built)
+
+
+if __name__ == "__main__":
+    # `./dev test` compiles them before its processes need them.
+    test_jar()
