@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store import grant
+from lockgate.framework.store import grant, require_full_visibility
 from lockgate.procedures.argument_types import ValueType, value_type
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ class ProcedureContext:
         if plugins().decides_access():
             grant(self.table(name), right)
 
+    def require_all_rows(self, name: str) -> None:
+        """Check that no row filter or mask hides anything of the table `db.table` from the caller;
+        AccessDeniedError if one does."""
+        if plugins().decides_access():
+            require_full_visibility(self.table(name), Action.CALL)
+
     def require_spark(self, why: str) -> Any:
         """Return the Spark session; ProcedureError when there is none."""
         if self.spark is None:
@@ -105,6 +111,11 @@ class Procedure(ABC):
     `dry_run`. In addition to the right to call, a caller needs `right` on the table that the parameter
     `table` names; None if the procedure checks rights itself. With `asks_itself` it checks all rights itself,
     and the right to call is not needed.
+
+    Results, progress and errors count and name what is stored, also those of a dry run. So a call is refused
+    to users from whom a row filter or a mask hides something of a table that it is about: of the tables that
+    its arguments `table` and `..._table` name, or of any table of the warehouse if they name none.
+    `needs_all_rows = False` declares that the procedure shows such users nothing hidden.
     """
 
     name: ClassVar[str]
@@ -113,6 +124,7 @@ class Procedure(ABC):
     result: ClassVar[Sequence[tuple[str, str]]]
     right: ClassVar[Action | None] = Action.ALTER
     asks_itself: ClassVar[bool] = False
+    needs_all_rows: ClassVar[bool] = True
 
     @abstractmethod
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@ call."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from lockgate.errors import (
     PluginError,
     ProcedureError,
     ProcedureNotFoundError,
+    TableNotFoundError,
     nearest,
 )
 from lockgate.framework.access import Action, Target
@@ -146,6 +148,8 @@ def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any
     table = arguments.get("table")
     if procedure.right is not None and isinstance(table, str):
         context.require(procedure.right, table)
+    if procedure.needs_all_rows and plugins().decides_access():
+        _require_all_rows(context, procedure, arguments)
     rows = _observed(procedure, context, arguments)
     width = len(procedure.result)
     for row in rows:
@@ -154,6 +158,24 @@ def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any
                 f"{procedure.name} returned a row of {len(row)} values for {width} columns: {row!r}"
             )
     return ProcedureResult(tuple(column for column, _ in procedure.result), tuple(map(tuple, rows)))
+
+
+def _require_all_rows(context: ProcedureContext, procedure: Procedure, arguments: Mapping[str, Any]) -> None:
+    """Check that the caller sees all rows and values of the tables that a call is about."""
+    names = [
+        arguments[each.name]
+        for each in procedure.parameters
+        if (each.name == "table" or each.name.endswith("_table")) and isinstance(arguments[each.name], str)
+    ]
+    catalog = context.catalog
+    for name in names or [
+        f"{database}.{table}"
+        for database in catalog.list_namespaces()
+        for table in catalog.list_tables(database)
+    ]:
+        # What is no table of the warehouse, as a target that is to be made, hides nothing.
+        with contextlib.suppress(InputError, TableNotFoundError):
+            context.require_all_rows(name)
 
 
 def _observed(

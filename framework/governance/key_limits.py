@@ -136,6 +136,7 @@ class CheckKeys(Procedure):
     description = "Say which parts of the policies on a table its keys cannot carry."
     right: ClassVar[Action | None] = None
     asks_itself = True  # for the right to grant
+    needs_all_rows = False  # of keys and policies
     parameters = (Parameter("table", "STRING", doc="the table"),)
     result = (("column", "STRING"), ("key", "STRING"), ("reason", "STRING"), ("holders", "ARRAY<STRING>"))
 

@@ -13,6 +13,7 @@ class CheckAccess(Procedure):
     """Shows what a statement reads and what its caller lacks for it, without running it."""
 
     name = "check_access"
+    needs_all_rows = False  # it shows rights
     description = "Say what a statement reads and what its caller lacks for it, without running it."
     parameters = (
         Parameter("sql", "STRING", doc="a statement of SQL other than CALL"),
@@ -37,6 +38,7 @@ class ShowGrants(Procedure):
     name = "show_grants"
     description = "Show what the caller may read of a table, or of all tables, column by column."
     right = None
+    needs_all_rows = False  # the rights of its caller
     parameters = (Parameter("table", "STRING", None, "the table; default: all tables of the warehouse"),)
     result = (("table", "STRING"), ("column", "STRING"), ("values", "STRING"), ("rows", "STRING"))
 

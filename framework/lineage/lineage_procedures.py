@@ -21,6 +21,7 @@ Rows = list[tuple[Any, ...]]
 class TraceLineage(Procedure):
     """`lineage`: the edges that lead to a column, or away from it."""
 
+    needs_all_rows = False  # it shows names of columns
     name: ClassVar[str] = "lineage"
     description: ClassVar[str] = "Trace a column or a table to its origins, or to what is made of it."
     parameters = (
@@ -58,6 +59,7 @@ class Impact(Procedure):
     """`impact`: everything that reads a table or a column."""
 
     right = None  # tables that its caller may not read are left out
+    needs_all_rows = False
     name: ClassVar[str] = "impact"
     description: ClassVar[str] = "List everything that reads a table or a column, directly or through others."
     parameters = (
@@ -94,6 +96,7 @@ class Impact(Procedure):
 class Plaintext(Procedure):
     """`plaintext`: where values of encrypted columns lie in the clear."""
 
+    needs_all_rows = False  # it shows names of columns
     name: ClassVar[str] = "plaintext"
     description: ClassVar[str] = "List what holds values of encrypted columns without the same encryption."
     parameters = (Parameter("key", "STRING", None, "the key of the columns; default: all keys"),)
@@ -118,6 +121,7 @@ class Plaintext(Procedure):
 class CompactLineage(Procedure):
     """`compact_lineage`: fewer and smaller segments."""
 
+    needs_all_rows = False  # it counts runs of statements
     name: ClassVar[str] = "compact_lineage"
     description: ClassVar[str] = "Merge the lineage files of each day into one, and drop details of old runs."
     parameters = (

@@ -218,6 +218,7 @@ class QueryServiceProcedure(Procedure):
     """Starts the query service of a table; it ends with the driver."""
 
     name = "query_service"
+    needs_all_rows = False
     description = "Start a service that answers lookups with lookup.remote=true, as long as this driver runs."
     parameters = (
         _TABLE,
@@ -243,6 +244,7 @@ class StopQueryServiceProcedure(Procedure):
     """Ends the query service of a table, and removes the registration of any."""
 
     name = "stop_query_service"
+    needs_all_rows = False
     description = "End the query service of a table, and remove the registration that askers find it by."
     parameters = (_TABLE, Parameter("dry_run", "BOOLEAN", False, "only count"))
     result = (("stopped_services_count", "BIGINT"), ("removed_registrations_count", "BIGINT"))

@@ -29,6 +29,7 @@ class RequestAccess(Procedure):
     description = "Ask for access to a table or to some of its columns."
     right: ClassVar[Action | None] = None
     asks_itself = True  # those who have no rights yet need it most
+    needs_all_rows = False
     parameters = (_TABLE, _COLUMNS, _ACTIONS, Parameter("reason", "STRING", "", "why it is needed"))
     result = (("id", "STRING"), ("state", "STRING"))
 
@@ -43,6 +44,7 @@ class RequestAccess(Procedure):
 class _Change(Procedure):
     right: ClassVar[Action | None] = None
     asks_itself = True  # for the right to grant
+    needs_all_rows = False
     parameters = (
         _TABLE,
         _COLUMNS,

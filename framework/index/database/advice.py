@@ -61,6 +61,7 @@ class IndexAdvice(Procedure):
     """
 
     name = "index_advice"
+    needs_all_rows = False  # but those of its columns, as `call` checks
     description = "Estimate what indexing or ordering a table by its columns would cost and save."
     right: ClassVar[Action | None] = None
     parameters = (

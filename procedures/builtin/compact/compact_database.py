@@ -19,6 +19,7 @@ class CompactDatabase(Procedure):
     """
 
     name = "compact_database"
+    needs_all_rows = False  # each table is asked about on its own
     description = "Compact the tables of several databases, one after the other."
     parameters = (
         Parameter("including_databases", "STRING", None, "pattern of databases (default: all)"),
@@ -45,6 +46,7 @@ class CompactDatabase(Procedure):
         for name in names:
             try:
                 context.require(Action.ALTER, name)
+                context.require_all_rows(name)
                 row = dict(zip(_COLUMNS, Compact().call(context, table=name, **wishes)[0], strict=True))
             except LockgateError as error:
                 context.report(f"{name} is not compacted: {error}")

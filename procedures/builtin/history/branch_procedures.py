@@ -81,6 +81,7 @@ class RenameBranch(Procedure):
     """Renames a branch; its files are held throughout."""
 
     name = "rename_branch"
+    needs_all_rows = False
     description = "Rename a branch of a table."
     parameters = (
         _TABLE,

@@ -17,6 +17,7 @@ class ResetConsumer(Procedure):
     """Sets the snapshot that a consumer needs next, or forgets the consumer."""
 
     name = "reset_consumer"
+    needs_all_rows = False
     description = "Set the snapshot that a consumer of a table needs next, or forget the consumer."
     parameters = (
         _TABLE,
@@ -54,6 +55,7 @@ class ClearConsumers(Procedure):
     """Forgets the consumers whose names match; expiry no longer spares what they needed."""
 
     name = "clear_consumers"
+    needs_all_rows = False
     description = "Forget consumers of a table."
     parameters = (
         _TABLE,

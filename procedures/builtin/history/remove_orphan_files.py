@@ -34,6 +34,7 @@ class RemoveOrphanFiles(Procedure):
         ),
     )
     right = None  # of all tables of a database, each is asked about on its own
+    needs_all_rows = False
     result = (
         ("deleted_data_files_count", "BIGINT"),
         ("deleted_other_files_count", "BIGINT"),
@@ -53,6 +54,7 @@ class RemoveOrphanFiles(Procedure):
         for name in names:
             try:
                 context.require(Action.ALTER, name)
+                context.require_all_rows(name)
                 done = remove_orphan_files(
                     context.table(name),
                     older_than_millis=None if older_than is None else micros_of(older_than) // 1000,

@@ -79,6 +79,7 @@ class RenameTag(Procedure):
     """Renames a tag; its files are held throughout."""
 
     name = "rename_tag"
+    needs_all_rows = False
     description = "Rename a tag of a table."
     parameters = (
         _TABLE,

@@ -27,6 +27,7 @@ class MergeSchema(Procedure):
     """
 
     name = "merge_schema"
+    needs_all_rows = False
     description = "Give a table the columns and types of new data too."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),

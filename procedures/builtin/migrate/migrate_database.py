@@ -29,6 +29,7 @@ class MigrateDatabase(Procedure):
 
     name = "migrate_database"
     right = None  # each migration checks its own
+    needs_all_rows = False
     description = "Make Lockgate tables from the tables of a database of Spark's catalog."
     parameters = (
         Parameter("source_type", "STRING", doc="'spark' or 'hive'"),

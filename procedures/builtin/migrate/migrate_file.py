@@ -35,6 +35,7 @@ class MigrateFile(Procedure):
 
     name = "migrate_file"
     right = None  # a source is read, and a target written
+    needs_all_rows = False  # of the source: its rights are checked
     description = "Add the files of a table of Spark's catalog or of a folder to a table that exists."
     parameters = (
         Parameter(

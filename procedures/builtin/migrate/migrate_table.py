@@ -41,6 +41,7 @@ class MigrateTable(Procedure):
 
     name = "migrate_table"
     right = None
+    needs_all_rows = False  # of the source: its rights are checked
     description = "Make a Lockgate table from a table of Spark's catalog or a folder of files."
     parameters = (
         Parameter(

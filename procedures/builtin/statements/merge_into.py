@@ -44,6 +44,7 @@ class MergeInto(Procedure):
 
     name = "merge_into"
     right = None  # the statement asks for those it needs
+    needs_all_rows = False
     description = "Insert, update and delete rows of a table by those of another one, as MERGE does."
     parameters = (
         Parameter("target_table", "STRING", doc="the table to change, 'database.table'"),

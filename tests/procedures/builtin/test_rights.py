@@ -11,12 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lockgate.errors import AccessDeniedError
+from lockgate.errors import AccessDeniedError, ProcedureError
 from lockgate.framework.access import AccessRequest, Action, Decision
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.procedures import ProcedureResult, procedure_registry
+from lockgate.procedures import (
+    Parameter,
+    Procedure,
+    ProcedureContext,
+    ProcedureResult,
+    procedure_registry,
+)
 from lockgate.pushdown import col
 
 # Values for arguments that have to be given.
@@ -50,6 +56,13 @@ LEAVE_OUT = {"lineage", "impact", "plaintext", "compact_lineage", "compact_datab
 ELSEWHERE = {"migrate_table", "migrate_database", "merge_into", "check_access"}
 # These ask the policies, whether their caller may grant.
 OF_GRANTS = {"request_access", "grant", "revoke", "check_keys"}
+
+
+# These show nothing hidden to users from whom policies hide rows or values; all others are refused to them.
+SHOW_NOTHING_HIDDEN = LEAVE_OUT | ELSEWHERE | OF_GRANTS
+SHOW_NOTHING_HIDDEN |= {"migrate_file", "index_advice", "query_service", "stop_query_service", "merge_schema"}
+SHOW_NOTHING_HIDDEN |= {"rename_branch", "rename_tag", "reset_consumer", "clear_consumers"}
+SHOW_NOTHING_HIDDEN |= {"remove_orphan_files"}  # of all tables of a database: see below
 
 
 @pytest.fixture
@@ -180,3 +193,65 @@ def test_advice_about_indexes_needs_the_right_to_read_and_no_other(
             run("index_advice", table=table, columns=["id"])
     finally:
         plugins().unregister("only-reads")
+
+
+class CountRows(Procedure):
+    """A plugin's procedure that declares nothing about who may see its result."""
+
+    name = "count_rows"
+    description = "Count rows."
+    parameters = (Parameter("table", "STRING", None, "the table; default: all"),)
+    result = (("rows", "BIGINT"),)
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        return [(3,)]
+
+
+@pytest.fixture
+def hidden_rows() -> Iterator[None]:
+    """Hides rows of each table from everybody, who may do anything else; with a procedure of a plugin."""
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        return Decision(row_filter=col("v") == "b") if request.action is Action.SELECT else Decision()
+
+    hooks = {"lockgate_authorize": lockgate_authorize}
+
+    @hookimpl
+    def lockgate_procedures() -> list[Procedure]:
+        return [CountRows()]
+
+    plugins().register(types.SimpleNamespace(**hooks, lockgate_procedures=lockgate_procedures), "hides-rows")
+    yield
+    plugins().unregister("hides-rows")
+
+
+def test_a_call_counts_and_names_nothing_hidden(
+    catalog: Catalog,
+    table: str,
+    hidden_rows: None,
+    run: Callable[..., ProcedureResult],
+    digest: Callable[..., str],
+) -> None:
+    """Counts of files and rows would tell letter by letter which partitions there are."""
+    names = set(procedure_registry.names())
+    declared = {name for name in names if not procedure_registry.find(name).needs_all_rows}
+    assert declared == SHOW_NOTHING_HIDDEN
+    before = digest(catalog.warehouse)
+    for name in sorted((names - declared) | {"remove_orphan_files"}):
+        procedure = procedure_registry.find(name)
+        named = {each.name: VALUES[each.name] for each in procedure.parameters if each.required}
+        named.update(MORE.get(name, {}))
+        tries = [named]
+        if any(each.name == "dry_run" for each in procedure.parameters):
+            tries.append({**named, "dry_run": True})
+        for arguments in tries:
+            with pytest.raises(AccessDeniedError, match="hidden from user"):
+                run(name, **arguments)
+    with pytest.raises(AccessDeniedError, match="hidden from user"):
+        run("count_rows", table=table)
+    found = run("compact_database", dry_run=True)
+    assert (found["failed_tables"], found["files_rewritten"]) == (1, 0)
+    with pytest.raises(ProcedureError, match="1 of 1 tables are not cleaned"):
+        run("remove_orphan_files", table="db.*", dry_run=True)
+    assert digest(catalog.warehouse) == before
