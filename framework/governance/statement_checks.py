@@ -105,7 +105,7 @@ def check(
     if inspect_sql(sql, spark=spark).kind == "CALL":
         raise InputError("a CALL cannot be checked: Spark runs it while it analyses it")
     needs = json.loads(
-        java_class(spark, "io.lockgate.spark.enforcement.Needs").of(
+        java_class(spark, "io.lockgate.spark.enforcement.RequiredColumns").of(
             spark._jsparkSession, sql, rule == BYTEQUERY
         )
     )

@@ -143,7 +143,7 @@ def _governed(spark: SparkSession, dimension: Table, spec: LookupSpec) -> Lookup
     session: Any = spark._jsparkSession
     bridge = jvm.io.lockgate.spark.bridge
     user = str(bridge.Users.of(session))
-    with acting_as(Caller(user, "spark", str(bridge.Askers.nameOf(session)))):
+    with acting_as(Caller(user, "spark", str(bridge.RequestSessions.nameOf(session)))):
         return governed(dimension, spec)
 
 

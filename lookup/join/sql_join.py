@@ -143,7 +143,7 @@ def _names(columns: Iterable[str], taken: Collection[str]) -> dict[str, str]:
 
 
 def _frames(context: BridgeContext) -> Any:
-    return context.spark._jvm.io.lockgate.spark.rules.joins.OfferedFrames
+    return context.spark._jvm.io.lockgate.spark.rules.joins.JoinFrames
 
 
 def _offered(context: BridgeContext, handle: str) -> DataFrame:

@@ -61,7 +61,7 @@ def asked(operation: str, handler: Callable[..., Any], **request: Any) -> Any:
 
 
 class FakeExecutor:
-    """What `io.lockgate.spark.lookup.owner.OwnerProcesses` does: runs processes, passes on what they say."""
+    """Plays `io.lockgate.spark.lookup.owner.CacheServerProcesses`: runs processes, passes messages on."""
 
     def __init__(self, number: str, root: Path | None) -> None:
         self.id = number

@@ -27,7 +27,7 @@ class Sessions:
         from py4j.clientserver import ClientServer
 
         context: Any = session.sparkContext
-        self._askers = java_class(context, "io.lockgate.spark.bridge.Askers")
+        self._askers = java_class(context, "io.lockgate.spark.bridge.RequestSessions")
         self._client = context._gateway._gateway_client
         # Only with it do all calls of one thread here arrive on one thread of the JVM.
         self._pinned = isinstance(context._gateway, ClientServer)

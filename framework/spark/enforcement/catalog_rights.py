@@ -57,4 +57,4 @@ def _not_fixed(name: str, options: Mapping[str, str], started: Mapping[str, str]
 def name_of(session: SparkSession) -> str:
     """Return the name of a session under which its questions come; its jar must be there."""
     context: Any = session.sparkContext
-    return str(java_class(context, "io.lockgate.spark.bridge.Askers").nameOf(session._jsparkSession))
+    return str(java_class(context, "io.lockgate.spark.bridge.RequestSessions").nameOf(session._jsparkSession))

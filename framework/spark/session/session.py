@@ -204,7 +204,7 @@ def _check_catalog(lake: Lake) -> None:
 
 def loaded_catalog(spark: SparkSession, name: str) -> Any:
     """Return the JVM's catalog of a session, made now if this is its first use."""
-    return java_class(spark, "io.lockgate.spark.bridge.Askers").catalog(spark._jsparkSession, name)
+    return java_class(spark, "io.lockgate.spark.bridge.RequestSessions").catalog(spark._jsparkSession, name)
 
 
 def _warn_of_open_network(spark: SparkSession) -> None:

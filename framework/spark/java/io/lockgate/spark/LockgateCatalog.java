@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.Handled;
+import io.lockgate.spark.bridge.PythonHandle;
 import io.lockgate.spark.catalog.AppendTable;
 import io.lockgate.spark.catalog.Callers;
 import io.lockgate.spark.catalog.CatalogRequests;
@@ -15,7 +15,7 @@ import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.catalog.ViewTable;
-import io.lockgate.spark.enforcement.parts.Parts;
+import io.lockgate.spark.enforcement.parts.PartRegistry;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.rules.changes.ChangesCatalog;
@@ -49,7 +49,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Python.
  */
 public final class LockgateCatalog extends ChangesCatalog
-    implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog, Handled {
+    implements StagingTableCatalog,
+        SupportsNamespaces,
+        ProcedureCatalog,
+        FunctionCatalog,
+        PythonHandle {
   private String name;
   private CatalogRequests requests;
 
@@ -347,7 +351,7 @@ public final class LockgateCatalog extends ChangesCatalog
     if (identifier.name().equals(WordMatch.NAME)) {
       return new WordMatch();
     }
-    UnboundFunction offered = Parts.function(SparkSession.active(), identifier.name());
+    UnboundFunction offered = PartRegistry.function(SparkSession.active(), identifier.name());
     if (offered != null) {
       return offered;
     }

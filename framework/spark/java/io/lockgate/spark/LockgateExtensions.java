@@ -15,9 +15,9 @@ import io.lockgate.spark.rules.Untranslatable;
 import io.lockgate.spark.rules.changes.StateDifferences;
 import io.lockgate.spark.rules.joins.LookupJoins;
 import io.lockgate.spark.rules.joins.MarkLookups;
-import io.lockgate.spark.rules.joins.StrayLookups;
+import io.lockgate.spark.rules.joins.MisplacedLookups;
 import io.lockgate.spark.rules.parser.LookupParser;
-import io.lockgate.spark.rules.results.KeptResults;
+import io.lockgate.spark.rules.results.ResultCacheRule;
 import io.lockgate.spark.rules.results.ResultPlans;
 import io.lockgate.spark.rules.streams.BatchValues;
 import io.lockgate.spark.rules.streams.KindsOfRows;
@@ -64,14 +64,14 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectHintResolutionRule(session -> new ForeignCalls((SparkSession) session));
     extensions.injectResolutionRule(session -> InsertClauses.RESOLVING);
     extensions.injectPostHocResolutionRule(
-        session -> new LateRules((SparkSession) session, KeptResults.RULE));
+        session -> new LateRules((SparkSession) session, ResultCacheRule.RULE));
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
     // table's.
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> StateDifferences.RULE);
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> BatchValues.RULE);
-    extensions.injectCheckRule(session -> StrayLookups.CHECK);
+    extensions.injectCheckRule(session -> MisplacedLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);

@@ -6,7 +6,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.enforcement.parts.DriverLink;
 import io.lockgate.spark.enforcement.parts.ExecutorQuestions;
 import io.lockgate.spark.enforcement.parts.Part;
-import io.lockgate.spark.enforcement.parts.Parts;
+import io.lockgate.spark.enforcement.parts.PartRegistry;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -30,7 +30,7 @@ public final class LockgatePlugin implements SparkPlugin {
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
-        Parts.all().forEach(part -> part.startOnDriver(context, plugin.metricRegistry()));
+        PartRegistry.all().forEach(part -> part.startOnDriver(context, plugin.metricRegistry()));
         return Map.of();
       }
 
@@ -51,7 +51,7 @@ public final class LockgatePlugin implements SparkPlugin {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
           DriverLink driver = (question, fields) -> ask(plugin, question, fields);
-          for (Part part : Parts.all()) {
+          for (Part part : PartRegistry.all()) {
             AutoCloseable closed = part.startOnExecutor(plugin, driver);
             if (closed != null) {
               started.add(closed);

@@ -132,10 +132,10 @@ public final class Bridge {
 
   /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
   public static JsonNode ask(String operation, ObjectNode request) {
-    SparkSession session = Askers.grantedTo(request);
+    SparkSession session = RequestSessions.grantedTo(request);
     return session == null
         ? asked(operation, request)
-        : Askers.within(session, () -> asked(operation, request));
+        : RequestSessions.within(session, () -> asked(operation, request));
   }
 
   private static JsonNode asked(String operation, ObjectNode request) {
@@ -164,7 +164,7 @@ public final class Bridge {
   private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {
     ObjectNode message = object().put("operation", operation);
     message.set("request", request);
-    long asker = Askers.note(message);
+    long asker = RequestSessions.note(message);
     try {
       return JSON.readTree(
           asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
@@ -178,7 +178,7 @@ public final class Bridge {
           "BridgeError",
           e);
     } finally {
-      Askers.forget(asker);
+      RequestSessions.forget(asker);
     }
   }
 

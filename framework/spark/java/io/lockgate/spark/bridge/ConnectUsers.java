@@ -23,7 +23,7 @@ final class ConnectUsers {
 
   /** The user for whom a client made the session, or null if no client did. */
   static String of(SparkSession session) {
-    String name = Askers.nameOf(session);
+    String name = RequestSessions.nameOf(session);
     synchronized (USERS) {
       Optional<String> noted = USERS.get(name);
       if (noted == null) {
@@ -48,7 +48,7 @@ final class ConnectUsers {
       sessions.setAccessible(true);
       for (Object holder : ((Map<?, ?>) sessions.get(manager)).values()) {
         Object session = holder.getClass().getMethod("session").invoke(holder);
-        if (Askers.nameOf((SparkSession) session).equals(name)) {
+        if (RequestSessions.nameOf((SparkSession) session).equals(name)) {
           return (String) holder.getClass().getMethod("userId").invoke(holder);
         }
       }

@@ -68,7 +68,7 @@ public final class Users {
     if (named != null) {
       check(named, session.sparkContext());
     }
-    String key = Askers.nameOf(session);
+    String key = RequestSessions.nameOf(session);
     synchronized (ACTING) {
       String before = named == null ? ACTING.get(key) : ACTING.putIfAbsent(key, named);
       if (before != null && !before.equals(named)) {

@@ -32,10 +32,10 @@ import scala.runtime.BoxedUnit;
  */
 public final class Barrier extends LogicalPlan implements NodeProduct {
   private final LogicalPlan child;
-  private final Guarded guarded;
+  private final ProtectedRelation guarded;
   private SparkPlan planned;
 
-  public Barrier(LogicalPlan child, Guarded guarded) {
+  public Barrier(LogicalPlan child, ProtectedRelation guarded) {
     this.child = child;
     this.guarded = guarded;
   }
@@ -50,7 +50,7 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
    * @param computed whether there is a row filter or a mask, which settings of a session must suit
    * @param streamed what each batch of a stream asks about again; null for any other relation
    */
-  public record Guarded(
+  public record ProtectedRelation(
       ObjectNode relation,
       String user,
       String rights,
@@ -60,7 +60,7 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
       StreamRights streamed) {
     @Override
     public boolean equals(Object other) {
-      return other instanceof Guarded guarded
+      return other instanceof ProtectedRelation guarded
           && guarded.rights.equals(rights)
           && guarded.user.equals(user)
           && guarded.refused == refused
@@ -89,7 +89,7 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
     return child;
   }
 
-  Guarded guarded() {
+  ProtectedRelation guarded() {
     return guarded;
   }
 

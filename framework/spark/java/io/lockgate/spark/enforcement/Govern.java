@@ -53,7 +53,7 @@ public final class Govern extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    Needs needs = Needs.active();
+    RequiredColumns needs = RequiredColumns.active();
     if (needs != null && !PolicySession.isInside()) {
       return needs.marked(session, plan);
     }
@@ -108,7 +108,7 @@ public final class Govern extends Rule<LogicalPlan> {
    * Asks again, where the rows of a relation are about to be computed, whether the session's
    * settings suit its row filter and masks: they may have changed since the statement was analysed.
    */
-  static void settingsSuit(SparkSession session, Barrier.Guarded guarded) {
+  static void settingsSuit(SparkSession session, Barrier.ProtectedRelation guarded) {
     List<String> changed = guarded.computed() ? changedSettings(session) : List.of();
     if (!changed.isEmpty() && isGoverned(session)) {
       Question question = new Question(session, guarded.user(), changed);
@@ -196,7 +196,7 @@ public final class Govern extends Rule<LogicalPlan> {
       }
     }
 
-    void noteGuarded(Barrier.Guarded seen) {
+    void noteGuarded(Barrier.ProtectedRelation seen) {
       if (seen.computed()) {
         guarded.add(seen.relation());
       }

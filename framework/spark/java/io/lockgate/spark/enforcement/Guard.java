@@ -2,8 +2,8 @@ package io.lockgate.spark.enforcement;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.RequestSessions;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.enforcement.parts.PlanWalk;
 import io.lockgate.spark.scan.LoadedTable;
@@ -74,7 +74,7 @@ final class Guard {
     }
     return new Barrier(
         withUser(made),
-        new Barrier.Guarded(
+        new Barrier.ProtectedRelation(
             described,
             user,
             decided.get("rights").asText(),
@@ -137,7 +137,7 @@ final class Guard {
 
   private LogicalPlan withGrant(LogicalPlan plan, JsonNode token) {
     if (!token.isNull()) {
-      Askers.granted(token.asText(), session);
+      RequestSessions.granted(token.asText(), session);
     }
     return Relations.withOption(plan, LoadedTable.GRANT, token);
   }

@@ -58,7 +58,7 @@ public final class LastCheck extends SparkStrategy {
       if (plan instanceof Subquery) {
         return plan; // the check of the whole statement looks at its barriers
       }
-      Needs needs = Needs.active();
+      RequiredColumns needs = RequiredColumns.active();
       if (needs != null) {
         needs.end(plan);
       }

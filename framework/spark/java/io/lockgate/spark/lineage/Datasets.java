@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.Handled;
+import io.lockgate.spark.bridge.PythonHandle;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
 import java.net.URI;
@@ -140,7 +140,7 @@ public final class Datasets {
   }
 
   static ObjectNode named(CatalogPlugin catalog, Identifier identifier) {
-    String handle = catalog instanceof Handled handled ? handled.handle() : null;
+    String handle = catalog instanceof PythonHandle handled ? handled.handle() : null;
     ObjectNode out = dataset("table", catalog.name(), handle);
     List.of(identifier.namespace()).forEach(parts(out)::add);
     parts(out).add(identifier.name());
@@ -148,7 +148,7 @@ public final class Datasets {
   }
 
   static ObjectNode database(CatalogPlugin catalog, Seq<String> name) {
-    String handle = catalog instanceof Handled handled ? handled.handle() : null;
+    String handle = catalog instanceof PythonHandle handled ? handled.handle() : null;
     ObjectNode out = dataset("database", catalog.name(), handle);
     CollectionConverters.asJava(name).forEach(parts(out)::add);
     return out;

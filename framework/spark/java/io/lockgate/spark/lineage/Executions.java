@@ -85,7 +85,7 @@ final class Executions {
     ObjectNode run = run(execution, commits);
     LogicalPlan analysed = analysed(execution);
     if (analysed == null) {
-      recorder.accept(session(execution), Lines.failed().set("run", run));
+      recorder.accept(session(execution), LineageReports.failed().set("run", run));
       return;
     }
     if (execution.fetchesResult()) {
@@ -102,9 +102,9 @@ final class Executions {
     for (Statement statement : statements) {
       boolean isNoted = writes(statement) || isWanted(execution);
       if (isNoted && !findsItsTable(analysed, execution, nested)) {
-        ObjectNode line = Lines.of(statement, plans);
+        ObjectNode line = LineageReports.of(statement, plans);
         if (statements.size() == 1) {
-          Amounts.put(run, execution, nested, commits);
+          StatementMetrics.put(run, execution, nested, commits);
         }
         line.set("run", run.deepCopy());
         recorder.accept(session(execution), line);
@@ -180,7 +180,7 @@ final class Executions {
             .put("error", execution.error())
             .putNull("stream")
             .put("count", 1);
-    Amounts.unknown(run);
+    StatementMetrics.unknown(run);
     ArrayNode commits = run.putArray("commits");
     for (ObjectNode each : committed) {
       commits.addObject().setAll(commit(each));
@@ -209,7 +209,7 @@ final class Executions {
       if (statement == null || !statement.kind().equals("STREAM")) {
         return;
       }
-      stream = new Stream(session(execution), Lines.of(statement, List.of()));
+      stream = new Stream(session(execution), LineageReports.of(statement, List.of()));
       streams.put(id, stream);
       if (streams.size() > MOST_STREAMS) {
         tell(streams.remove(streams.keySet().iterator().next()));
@@ -218,7 +218,7 @@ final class Executions {
     List<Execution> own = nested.stream().filter(Execution::isBatch).toList();
     List<ObjectNode> commits = commits(execution, own);
     ObjectNode run = run(execution, commits);
-    Amounts.put(run, execution, own, commits);
+    StatementMetrics.put(run, execution, own, commits);
     add(stream, run, plans);
   }
 
@@ -237,7 +237,7 @@ final class Executions {
       if (!before.isEmpty()) {
         commits.insert(0, before.get(0));
       }
-      Amounts.add(run, stream.run);
+      StatementMetrics.add(run, stream.run);
       if (!stream.run.get("error").isNull()) {
         run.set("error", stream.run.get("error"));
       }

@@ -7,19 +7,19 @@ import java.nio.file.Path;
 
 /** A state in mapped files: layers, the newest of which that knows a key has its value. */
 final class MappedState implements CacheState {
-  private final Layer[] newestFirst;
+  private final CacheLayer[] newestFirst;
 
   MappedState(Path folder) throws IOException {
     JsonNode names = Bridge.JSON.readTree(folder.resolve("LAYERS.json").toFile()).get("layers");
-    newestFirst = new Layer[names.size()];
+    newestFirst = new CacheLayer[names.size()];
     for (int i = 0; i < newestFirst.length; i++) {
-      newestFirst[i] = new Layer(folder, names.get(newestFirst.length - 1 - i).asText());
+      newestFirst[i] = new CacheLayer(folder, names.get(newestFirst.length - 1 - i).asText());
     }
   }
 
   @Override
   public boolean find(KeyEncoder key, Value out) {
-    for (Layer layer : newestFirst) {
+    for (CacheLayer layer : newestFirst) {
       if (layer.find(key, out)) {
         return out.offset != 0;
       }
@@ -29,7 +29,7 @@ final class MappedState implements CacheState {
 
   @Override
   public void close() {
-    for (Layer layer : newestFirst) {
+    for (CacheLayer layer : newestFirst) {
       layer.close();
     }
   }

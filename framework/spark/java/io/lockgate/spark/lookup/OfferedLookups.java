@@ -1,6 +1,6 @@
 package io.lockgate.spark.lookup;
 
-import io.lockgate.spark.bridge.Askers;
+import io.lockgate.spark.bridge.RequestSessions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
@@ -28,7 +28,7 @@ public final class OfferedLookups {
     byte[] bytes = new byte[16];
     RANDOM.nextBytes(bytes);
     String name = PREFIX + HexFormat.of().formatHex(bytes);
-    OFFERS.put(name, new Offer(Askers.nameOf(session), how));
+    OFFERS.put(name, new Offer(RequestSessions.nameOf(session), how));
     return name;
   }
 
@@ -39,7 +39,7 @@ public final class OfferedLookups {
   /** The function of this name if it is offered to the session, else null. */
   public static UnboundFunction find(SparkSession session, String name) {
     Offer offer = OFFERS.get(name);
-    return offer == null || !offer.session.equals(Askers.nameOf(session))
+    return offer == null || !offer.session.equals(RequestSessions.nameOf(session))
         ? null
         : new LookupFunction(offer.how);
   }

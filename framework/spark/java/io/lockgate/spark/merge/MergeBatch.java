@@ -22,7 +22,7 @@ public final class MergeBatch {
   private final int[] rows;
   private final PickedVector[] columns;
   private final ColumnarBatch output;
-  private final MadePage made;
+  private final CombinedPage made;
   private final Versions versions = new Versions();
   // By column; null where no keys are merged by columns.
   private Fold[] folds;
@@ -43,7 +43,7 @@ public final class MergeBatch {
       columns[i] = new PickedVector(types[firstColumn + i], sources, rows);
     }
     this.output = new ColumnarBatch(columns);
-    this.made = new MadePage(types, firstColumn, mostRows);
+    this.made = new CombinedPage(types, firstColumn, mostRows);
   }
 
   boolean isFull() {

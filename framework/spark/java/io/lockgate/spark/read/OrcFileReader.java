@@ -6,7 +6,7 @@ import io.lockgate.spark.files.batches.CastVector;
 import io.lockgate.spark.files.batches.RowNumbers;
 import io.lockgate.spark.files.batches.Selection;
 import io.lockgate.spark.files.io.CachedFiles;
-import io.lockgate.spark.files.orc.KeptRows;
+import io.lockgate.spark.files.orc.SelectedRows;
 import io.lockgate.spark.integrity.BoundedStripes;
 import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.integrity.KeyCheck;
@@ -105,7 +105,7 @@ public final class OrcFileReader implements DataFileReader {
     /** Keeps some rows where they are the vectors' own, not picked or changed. */
     boolean keep(int[] rows, int count) {
       boolean isOwn = selection == null && Arrays.stream(casts).allMatch(Objects::isNull);
-      if (!isOwn || !KeptRows.keep(vectors.cols, rows, count)) {
+      if (!isOwn || !SelectedRows.keep(vectors.cols, rows, count)) {
         return false;
       }
       vectors.size = count;
@@ -129,7 +129,7 @@ public final class OrcFileReader implements DataFileReader {
 
   private final Reader reader;
   private final RecordReader rows;
-  private final SoughtRows sought;
+  private final SearchedRows sought;
   private final Supplier<OrcPage> pages;
   private OrcPage page;
   private ColumnarBatch output;
@@ -177,12 +177,12 @@ public final class OrcFileReader implements DataFileReader {
    * The rows to decode all columns of. Casts are of whole batches, and fail for what lies where no
    * row was decoded.
    */
-  private static SoughtRows sought(Columns columns, SearchArguments filters) {
+  private static SearchedRows sought(Columns columns, SearchArguments filters) {
     boolean casts = false;
     for (int i = 0; i < columns.size(); i++) {
       casts |= columns.castFrom(i) != null;
     }
-    SoughtRows found = casts ? null : filters.soughtRows(columns);
+    SearchedRows found = casts ? null : filters.soughtRows(columns);
     boolean saves =
         found != null
             && Arrays.stream(found.columns()).distinct().count()

@@ -85,18 +85,18 @@ public final class SearchArguments {
   }
 
   /** The rows that all filters for single values leave; null where none can be used. */
-  SoughtRows soughtRows(Columns columns) {
-    List<SoughtRows.Sought> found = new ArrayList<>();
+  SearchedRows soughtRows(Columns columns) {
+    List<SearchedRows.Sought> found = new ArrayList<>();
     for (Filter filter : filters) {
       sought(filter, columns, found);
     }
     for (Filter filter : late) {
       sought(filter, columns, found);
     }
-    return found.isEmpty() ? null : new SoughtRows(found);
+    return found.isEmpty() ? null : new SearchedRows(found);
   }
 
-  private void sought(Filter filter, Columns columns, List<SoughtRows.Sought> found) {
+  private void sought(Filter filter, Columns columns, List<SearchedRows.Sought> found) {
     if (filter instanceof And and) {
       sought(and.left(), columns, found);
       sought(and.right(), columns, found);
@@ -108,13 +108,13 @@ public final class SearchArguments {
     if (leaf == PredicateLeaf.Type.LONG) {
       long[] numbers =
           Arrays.stream(values).mapToLong(each -> ((Number) each).longValue()).toArray();
-      found.add(SoughtRows.Sought.numbers(quoted(filter, columns), numbers));
+      found.add(SearchedRows.Sought.numbers(quoted(filter, columns), numbers));
     } else if (leaf == PredicateLeaf.Type.STRING && Arrays.stream(values).allMatch(this::isExact)) {
       byte[][] texts =
           Arrays.stream(values)
               .map(each -> ((String) each).getBytes(StandardCharsets.UTF_8))
               .toArray(byte[][]::new);
-      found.add(SoughtRows.Sought.texts(quoted(filter, columns), texts));
+      found.add(SearchedRows.Sought.texts(quoted(filter, columns), texts));
     }
   }
 

@@ -141,7 +141,7 @@ final class ChangeStream
     if (table.view() != null) {
       readers = table.view().showChanges(stored, columns, shown);
     } else {
-      readers = drops ? new MappedBatches(stored, new KeptRows(columns.length())) : stored;
+      readers = drops ? new MappedBatches(stored, new UpsertedRows(columns.length())) : stored;
     }
     return (table.view() != null && table.view().pairs(true)
             ? SplitPacker.ofWholeFiles(session, spec, batch)

@@ -20,7 +20,7 @@ public final class AssignmentPart implements Part {
 
   @Override
   public AutoCloseable startOnExecutor(PluginContext plugin, DriverLink driver) {
-    AskedRows.reachDriverBy(driver);
+    PendingRows.reachDriverBy(driver);
     return null;
   }
 

@@ -8,7 +8,7 @@ import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.PartitionPaths;
 import io.lockgate.spark.index.KeyCollector;
 import io.lockgate.spark.index.KeyPlan;
-import io.lockgate.spark.index.SentKeys;
+import io.lockgate.spark.index.KeyUpload;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,7 +31,7 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
   private final Configuration conf;
   private final BucketHash hash;
   private final String attempt;
-  private final SentKeys sentKeys;
+  private final KeyUpload sentKeys;
   private final List<Path> paths = new ArrayList<>();
   private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
 
@@ -40,7 +40,7 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
     this.sentKeys =
         plan == null
             ? null
-            : new SentKeys(plan, FileOutput.raw(new Path(plan.folder()).getFileSystem(conf)));
+            : new KeyUpload(plan, FileOutput.raw(new Path(plan.folder()).getFileSystem(conf)));
     this.spec = spec;
     this.conf = conf;
     this.attempt = attempt;

@@ -56,7 +56,7 @@ final class UpsertWriter extends TaskWriter {
   private final UpsertMerge merge;
   private final int kindColumn;
   private long arrivals;
-  private final AskedRows asked;
+  private final PendingRows asked;
   private DataFileWriter file;
   private DataFileWriter changelog;
 
@@ -79,7 +79,7 @@ final class UpsertWriter extends TaskWriter {
     this.sorter = sorter(ordering(order));
     this.merge = new UpsertMerge(spec.mergePlan(), spec, types, BEFORE, KIND);
     this.kindColumn = spec.kindColumn();
-    this.asked = AskedRows.of(spec, types, attempt);
+    this.asked = PendingRows.of(spec, types, attempt);
   }
 
   private static DataType[] types(WriteSpec spec) {

@@ -1,6 +1,6 @@
 package io.lockgate.spark.enforcement.parts;
 
-import io.lockgate.spark.bridge.Askers;
+import io.lockgate.spark.bridge.RequestSessions;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -33,7 +33,7 @@ public final class ChangedSettings {
   /** Notes that the application, and no client, sets this in a session. */
   public static void ofApplication(SparkSession session, String name, String value) {
     synchronized (OWN) {
-      OWN.computeIfAbsent(Askers.nameOf(session), any -> new HashMap<>()).put(name, value);
+      OWN.computeIfAbsent(RequestSessions.nameOf(session), any -> new HashMap<>()).put(name, value);
     }
   }
 
@@ -51,7 +51,7 @@ public final class ChangedSettings {
     }
     Map<String, String> own;
     synchronized (OWN) {
-      own = OWN.getOrDefault(Askers.nameOf(session), Collections.emptyMap());
+      own = OWN.getOrDefault(RequestSessions.nameOf(session), Collections.emptyMap());
       names.removeIf(name -> own.containsKey(name) && own.get(name).equals(now.get(name)));
     }
     return new ArrayList<>(names);

@@ -36,6 +36,6 @@ public final class ExecutorQuestions {
   private static JsonNode answer(JsonNode message) {
     String question = new Fields(message).text("question", Fields.NAME);
     Fields fields = Fields.of(message);
-    return Parts.answer(question).to(fields);
+    return PartRegistry.answer(question).to(fields);
   }
 }

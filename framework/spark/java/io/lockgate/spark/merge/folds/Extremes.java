@@ -12,7 +12,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatchRow;
 
 /** Folds that pick the least or the greatest value; of equal ones the oldest. */
-abstract class Extremes extends Picks {
+abstract class Extremes extends RowSelectionFold {
   private final int sign;
 
   private Extremes(DataType type, int sign) {

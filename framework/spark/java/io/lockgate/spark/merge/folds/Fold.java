@@ -22,10 +22,10 @@ public abstract class Fold {
   /** The fold of a function of a merge plan, for batches of {@code mostRows}. */
   public static Fold of(MergePlan.Column plan, DataType type, int mostRows) {
     return switch (plan.function()) {
-      case "last", "last_value", "set" -> new Picks.Last(type);
-      case "last_non_null_value" -> new Picks.LastNonNull(type);
-      case "first_value" -> new Picks.First(type);
-      case "first_non_null_value" -> new Picks.FirstNonNull(type);
+      case "last", "last_value", "set" -> new RowSelectionFold.Last(type);
+      case "last_non_null_value" -> new RowSelectionFold.LastNonNull(type);
+      case "first_value" -> new RowSelectionFold.First(type);
+      case "first_non_null_value" -> new RowSelectionFold.FirstNonNull(type);
       case "min", "bool_and" -> Extremes.of(type, -1);
       case "max", "bool_or" -> Extremes.of(type, 1);
       case "sum" -> Sums.ofType(plan, type, mostRows);
@@ -43,7 +43,7 @@ public abstract class Fold {
 
   /** The fold of a column that no function is for: the value of the newest row. */
   public static Fold newest(DataType type) {
-    return new Picks.Last(type);
+    return new RowSelectionFold.Last(type);
   }
 
   /** The fold that sets the same byte for every key. */

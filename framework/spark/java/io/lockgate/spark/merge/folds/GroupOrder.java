@@ -70,7 +70,7 @@ public final class GroupOrder {
 
   private static boolean touches(Versions versions, ColumnVector[][] orders, int version) {
     for (ColumnVector[] order : orders) {
-      if (!Picks.isNull(versions, order, version)) {
+      if (!RowSelectionFold.isNull(versions, order, version)) {
         return true;
       }
     }
@@ -79,8 +79,8 @@ public final class GroupOrder {
 
   private boolean isNewest(Versions versions, ColumnVector[][] orders, int version, int best) {
     for (int i = 0; i < orders.length; i++) {
-      boolean isNull = Picks.isNull(versions, orders[i], version);
-      boolean wasNull = Picks.isNull(versions, orders[i], best);
+      boolean isNull = RowSelectionFold.isNull(versions, orders[i], version);
+      boolean wasNull = RowSelectionFold.isNull(versions, orders[i], best);
       if (isNull != wasNull) {
         return wasNull;
       }

@@ -48,7 +48,7 @@ abstract class Sums extends Fold {
   /** The first version from {@code from} on whose value is not null; above {@code last} if none. */
   private static int next(Versions versions, ColumnVector[] vectors, int from, int last) {
     int version = from;
-    while (version <= last && Picks.isNull(versions, vectors, version)) {
+    while (version <= last && RowSelectionFold.isNull(versions, vectors, version)) {
       version++;
     }
     return version;
@@ -66,7 +66,7 @@ abstract class Sums extends Fold {
     void add(Versions versions, ColumnVector[] vectors, int first, int last, int at) {
       double sum = vectors[versions.page(first)].getDouble(versions.row(first));
       for (int version = first + 1; version <= last; version++) {
-        if (!Picks.isNull(versions, vectors, version)) {
+        if (!RowSelectionFold.isNull(versions, vectors, version)) {
           sum += vectors[versions.page(version)].getDouble(versions.row(version));
         }
       }
@@ -89,7 +89,7 @@ abstract class Sums extends Fold {
     void add(Versions versions, ColumnVector[] vectors, int first, int last, int at) {
       long sum = number(versions, vectors, first);
       for (int version = first + 1; version <= last; version++) {
-        if (!Picks.isNull(versions, vectors, version)) {
+        if (!RowSelectionFold.isNull(versions, vectors, version)) {
           long next = number(versions, vectors, version);
           long found = sum + next;
           if (wide ? ((sum ^ found) & (next ^ found)) < 0 : found != (int) found) {

@@ -27,7 +27,7 @@ public abstract class ColumnFunction {
           "bool_or",
           "min",
           "bool_and" ->
-          Picks.of(plan);
+          RowSelections.of(plan);
       case "sum", "product" -> new Numbers(plan, type);
       case "listagg" -> new ListAgg(plan);
       case "rbm32" -> new Bitmaps(plan);

@@ -1,6 +1,6 @@
 package io.lockgate.spark.rules.joins;
 
-import io.lockgate.spark.enforcement.Needs;
+import io.lockgate.spark.enforcement.RequiredColumns;
 import io.lockgate.spark.enforcement.parts.PlanWalk;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -25,12 +25,12 @@ public final class LookupJoins extends Rule<LogicalPlan> {
     if (!plan.resolved()) {
       return plan;
     }
-    StrayLookups.refuseInChanges(plan);
-    StrayLookups.refuseInLateral(plan);
-    if (!StrayLookups.isLookupIn(plan)) {
+    MisplacedLookups.refuseInChanges(plan);
+    MisplacedLookups.refuseInLateral(plan);
+    if (!MisplacedLookups.isLookupIn(plan)) {
       return plan;
     }
-    if (Needs.isCollecting()) {
+    if (RequiredColumns.isCollecting()) {
       // The rights of the statement are the question: a lookup takes those of its join.
       return new PlanWalk(LookupJoins::withoutClause).over(plan);
     }

@@ -3,8 +3,8 @@ package io.lockgate.spark.rules.joins;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.RequestSessions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -56,14 +56,14 @@ final class LookupPlan {
     boolean keepsAll = !how().equals("inner");
     StreamKeys keys = new StreamKeys(left, condition, keepsAll);
     StreamSide stand = StreamSide.of(keys.plan(), new StreamStatistics(session, keys.plan()));
-    String handle = OfferedFrames.offer(Dataset.ofRows(session, stand));
+    String handle = JoinFrames.offer(Dataset.ofRows(session, stand));
     JsonNode answer;
     Dataset<?> joined;
     try {
       ObjectNode request = request(keys).put("handle", handle);
-      answer = Askers.within(session, () -> Bridge.ask(OPERATION, request));
+      answer = RequestSessions.within(session, () -> Bridge.ask(OPERATION, request));
     } finally {
-      joined = OfferedFrames.take(handle);
+      joined = JoinFrames.take(handle);
     }
     LogicalPlan made = stand.replacedIn(joined.queryExecution().analyzed(), keys.plan());
     answer.get("kept").forEach(number -> others.add(offered.get(number.asInt())));

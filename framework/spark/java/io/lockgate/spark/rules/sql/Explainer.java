@@ -2,11 +2,11 @@ package io.lockgate.spark.rules.sql;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.RequestSessions;
 import io.lockgate.spark.enforcement.Barrier;
-import io.lockgate.spark.rules.KeptFilters;
-import io.lockgate.spark.rules.results.KeptResults;
+import io.lockgate.spark.rules.UnpushedFilters;
+import io.lockgate.spark.rules.results.ResultCacheRule;
 import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.scan.Reported;
 import java.util.HashMap;
@@ -31,13 +31,13 @@ public final class Explainer {
    * relations whose scans policies hide}. The session asks, whichever one this thread used last.
    */
   public static String scans(SparkSession spark, String sql) throws ParseException {
-    return Askers.within(spark, () -> planned(spark, sql));
+    return RequestSessions.within(spark, () -> planned(spark, sql));
   }
 
   private static String planned(SparkSession spark, String sql) throws ParseException {
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
     LogicalPlan optimized =
-        KeptResults.without(
+        ResultCacheRule.without(
             () ->
                 spark
                     .sessionState()
@@ -83,8 +83,8 @@ public final class Explainer {
   }
 
   private static void kept(LogicalPlan plan, Map<String, List<String>> found) {
-    found.putAll(KeptFilters.of(plan));
+    found.putAll(UnpushedFilters.of(plan));
     CollectionConverters.asJava(plan.subqueriesAll())
-        .forEach(query -> found.putAll(KeptFilters.of(query)));
+        .forEach(query -> found.putAll(UnpushedFilters.of(query)));
   }
 }

@@ -1,6 +1,6 @@
 package io.lockgate.spark.rules.streams;
 
-import io.lockgate.spark.bridge.Handled;
+import io.lockgate.spark.bridge.PythonHandle;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -59,7 +59,7 @@ public final class KindsOfRows extends Rule<LogicalPlan> {
         named && catalogs.isCatalogRegistered(first)
             ? catalogs.catalog(first)
             : catalogs.currentCatalog();
-    return catalog instanceof Handled;
+    return catalog instanceof PythonHandle;
   }
 
   private static LogicalPlan renamed(UnresolvedRelation relation) {

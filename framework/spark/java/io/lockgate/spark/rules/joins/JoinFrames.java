@@ -6,11 +6,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.classic.Dataset;
 
 /** The streams that Python is asked to plan a join of at this moment, and its answers. */
-public final class OfferedFrames {
+public final class JoinFrames {
   private static final AtomicLong NUMBER = new AtomicLong();
   private static final Map<String, Dataset<?>> FRAMES = new ConcurrentHashMap<>();
 
-  private OfferedFrames() {}
+  private JoinFrames() {}
 
   /** Offers a stream; answers the name by which Python finds it, until {@link #take}. */
   static String offer(Dataset<?> stream) {

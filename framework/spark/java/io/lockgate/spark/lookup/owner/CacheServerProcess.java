@@ -18,7 +18,7 @@ import org.apache.spark.SparkFiles;
  * One process of an executor, with lines of JSON as messages; it is restarted whenever it ends,
  * until it is stopped.
  */
-final class OwnerProcess implements Runnable {
+final class CacheServerProcess implements Runnable {
   private static final long FIRST_PAUSE_MILLIS = 50;
   private static final long LONGEST_PAUSE_MILLIS = 5_000;
 
@@ -39,7 +39,7 @@ final class OwnerProcess implements Runnable {
   private boolean stopped;
   private volatile String lastError = "";
 
-  OwnerProcess(JsonNode order, Listener listener) {
+  CacheServerProcess(JsonNode order, Listener listener) {
     order.get("command").forEach(word -> command.add(word.asText()));
     this.opening = order.get("opening").toString();
     this.listener = listener;

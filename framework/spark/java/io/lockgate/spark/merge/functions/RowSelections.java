@@ -3,8 +3,8 @@ package io.lockgate.spark.merge.functions;
 import io.lockgate.spark.merge.MergePlan;
 
 /** Functions whose result is the value of one of the rows. */
-final class Picks {
-  private Picks() {}
+final class RowSelections {
+  private RowSelections() {}
 
   static ColumnFunction of(MergePlan.Column plan) {
     return switch (plan.function()) {

@@ -16,8 +16,8 @@ import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
  * <p>To move the values of a batch once costs less than to look up the place of each when it is
  * asked for.
  */
-public final class KeptRows {
-  private KeptRows() {}
+public final class SelectedRows {
+  private SelectedRows() {}
 
   /**
    * Keeps {@code count} rows of all vectors, by their numbers in ascending order; false if one of

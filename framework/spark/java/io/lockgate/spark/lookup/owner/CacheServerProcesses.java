@@ -13,22 +13,22 @@ import java.util.concurrent.ConcurrentHashMap;
  *
  * <p>It decides nothing: messages of processes go to the driver, and its answers back to them.
  */
-public final class OwnerProcesses implements Runnable {
+public final class CacheServerProcesses implements Runnable {
   private static final long RETRY_MILLIS = 500;
 
   private final String executor;
   private final DriverLink driver;
-  private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
+  private final Map<String, CacheServerProcess> processes = new ConcurrentHashMap<>();
 
   /** Under which name the gauges of a process are. */
   private final Map<String, String> shown = new ConcurrentHashMap<>();
 
   private volatile boolean closed;
 
-  public OwnerProcesses(String executor, DriverLink driver) {
+  public CacheServerProcesses(String executor, DriverLink driver) {
     this.executor = executor;
     this.driver = driver;
-    OwnerProcess.thread(this, "lockgate-lookup").start();
+    CacheServerProcess.thread(this, "lockgate-lookup").start();
   }
 
   @Override
@@ -56,16 +56,16 @@ public final class OwnerProcesses implements Runnable {
     String name = command.get("name").asText();
     switch (command.get("do").asText()) {
       case "start" -> {
-        OwnerProcess before =
+        CacheServerProcess before =
             closed
                 ? null
-                : processes.put(name, new OwnerProcess(command, line -> receive(name, line)));
+                : processes.put(name, new CacheServerProcess(command, line -> receive(name, line)));
         if (before != null) {
           before.stop(false);
         }
       }
       case "stop" -> {
-        OwnerProcess ending = processes.remove(name);
+        CacheServerProcess ending = processes.remove(name);
         if (ending != null) {
           ending.stop(true);
         }
@@ -80,7 +80,7 @@ public final class OwnerProcesses implements Runnable {
   }
 
   private void say(String name, JsonNode message) {
-    OwnerProcess process = processes.get(name);
+    CacheServerProcess process = processes.get(name);
     if (process != null) {
       process.say(message.toString());
     }

@@ -10,11 +10,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Reports of statements to Python: edges by numbers of inputs, as in its records. */
-final class Lines {
+final class LineageReports {
   /** Columns that Spark or the connector adds to rows on their way into a table. */
   private static final Set<String> ADDED = Set.of("__row_operation", "_FILE_PATH", "_ROW_POS");
 
-  private Lines() {}
+  private LineageReports() {}
 
   /** The lineage of a statement; {@code origins} are plans that rows in it were computed by. */
   static ObjectNode of(Statement statement, List<LogicalPlan> origins) {

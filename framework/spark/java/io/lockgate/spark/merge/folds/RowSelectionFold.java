@@ -4,8 +4,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /** Folds that pick one of the rows of a key. */
-abstract class Picks extends Fold {
-  Picks(DataType type) {
+abstract class RowSelectionFold extends Fold {
+  RowSelectionFold(DataType type) {
     super(type, 0);
   }
 
@@ -27,7 +27,7 @@ abstract class Picks extends Fold {
   }
 
   /** The newest row's. */
-  static final class Last extends Picks {
+  static final class Last extends RowSelectionFold {
     Last(DataType type) {
       super(type);
     }
@@ -39,7 +39,7 @@ abstract class Picks extends Fold {
   }
 
   /** The newest that is not null. */
-  static final class LastNonNull extends Picks {
+  static final class LastNonNull extends RowSelectionFold {
     LastNonNull(DataType type) {
       super(type);
     }
@@ -56,7 +56,7 @@ abstract class Picks extends Fold {
   }
 
   /** The oldest row's. */
-  static final class First extends Picks {
+  static final class First extends RowSelectionFold {
     First(DataType type) {
       super(type);
     }
@@ -68,7 +68,7 @@ abstract class Picks extends Fold {
   }
 
   /** The oldest that is not null. */
-  static final class FirstNonNull extends Picks {
+  static final class FirstNonNull extends RowSelectionFold {
     FirstNonNull(DataType type) {
       super(type);
     }

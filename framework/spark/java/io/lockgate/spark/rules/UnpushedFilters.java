@@ -30,15 +30,15 @@ import scala.jdk.javaapi.CollectionConverters;
  * The filters of a query that Spark has offered to no source: RLIKE, functions of users, subqueries
  * and their kin.
  */
-public final class KeptFilters {
+public final class UnpushedFilters {
   private final Map<String, List<String>> found = new HashMap<>();
   private final Map<String, String> functions = new HashMap<>();
 
-  private KeptFilters() {}
+  private UnpushedFilters() {}
 
   /** The filters above each scan, by its id, as SQL. */
   public static Map<String, List<String>> of(LogicalPlan optimized) {
-    KeptFilters kept = new KeptFilters();
+    UnpushedFilters kept = new UnpushedFilters();
     kept.visit(optimized, List.of());
     return kept.found;
   }

@@ -1,6 +1,6 @@
 package io.lockgate.spark.bridge;
 
 /** An object that Python knows by a handle: a catalog. */
-public interface Handled {
+public interface PythonHandle {
   String handle();
 }

@@ -20,7 +20,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Rows and bytes that a statement read and wrote, by metrics of its plans and by its commits; null
  * where those do not say it.
  */
-final class Amounts {
+final class StatementMetrics {
   private static final String ROWS = "numOutputRows";
   private static final List<String> FIELDS =
       List.of("rows_read", "bytes_read", "rows_written", "bytes_written");
@@ -52,7 +52,7 @@ final class Amounts {
   private final Sum rowsWritten = new Sum();
   private final Sum bytesWritten = new Sum();
 
-  private Amounts() {}
+  private StatementMetrics() {}
 
   /** Puts nulls, which is all that is known of several statements in one plan. */
   static void unknown(ObjectNode run) {
@@ -64,7 +64,7 @@ final class Amounts {
    */
   static void put(
       ObjectNode run, Execution execution, List<Execution> nested, List<ObjectNode> commits) {
-    Amounts amounts = new Amounts();
+    StatementMetrics amounts = new StatementMetrics();
     // A plan that failed may not be there, and to ask for it would make it.
     if (execution.error() == null) {
       amounts.walk(execution.plans().executedPlan());

@@ -8,16 +8,16 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
 /** The parts of the connector that have registered themselves. */
-public final class Parts {
+public final class PartRegistry {
   // The threads of Spark's RPC do not see the classes of spark.jars, but this class does.
   private static final List<Part> ALL =
-      ServiceLoader.load(Part.class, Parts.class.getClassLoader()).stream()
+      ServiceLoader.load(Part.class, PartRegistry.class.getClassLoader()).stream()
           .map(ServiceLoader.Provider::get)
           .toList();
 
   private static final Map<String, Part.Answer> ANSWERS = answers();
 
-  private Parts() {}
+  private PartRegistry() {}
 
   private static Map<String, Part.Answer> answers() {
     Map<String, Part.Answer> found = new HashMap<>();

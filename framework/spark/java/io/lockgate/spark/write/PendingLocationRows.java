@@ -26,7 +26,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Rows of keys that may move between partitions, which wait for their partition and bucket. The row
  * of one key may become two: a deletion in the partition that the key leaves, and itself.
  */
-final class AskedLocations extends AskedRows {
+final class PendingLocationRows extends PendingRows {
   // A question to the driver has at most 4 MiB.
   private static final int MOST_ROWS = 1 << 14;
   private static final long MOST_BYTES = 1L << 20;
@@ -38,7 +38,7 @@ final class AskedLocations extends AskedRows {
   private final UnsafeProjection moved;
   private final JoinedRow joined = new JoinedRow();
 
-  AskedLocations(WriteSpec spec, DataType[] types, String attempt) {
+  PendingLocationRows(WriteSpec spec, DataType[] types, String attempt) {
     super(spec, MOST_ROWS, MOST_BYTES);
     this.attempt = attempt;
     this.asked =

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.DataType;
  * Rows that wait until the driver, which knows of all tasks of a write, says where they go: two
  * tasks never put a new key into two buckets.
  */
-abstract class AskedRows {
+abstract class PendingRows {
   private static volatile DriverLink driver;
 
   /** Takes a row and its bucket. */
@@ -32,18 +32,18 @@ abstract class AskedRows {
   private long bytes;
 
   /** Asks at once for at most so many rows, and for few more bytes. */
-  AskedRows(WriteSpec spec, int mostRows, long mostBytes) {
+  PendingRows(WriteSpec spec, int mostRows, long mostBytes) {
     this.spec = spec;
     this.mostRows = mostRows;
     this.mostBytes = mostBytes;
   }
 
   /** Rows of the columns {@code types}; null where nobody need be asked. */
-  static AskedRows of(WriteSpec spec, DataType[] types, String attempt) {
+  static PendingRows of(WriteSpec spec, DataType[] types, String attempt) {
     if (spec.movesKeys()) {
-      return new AskedLocations(spec, types, attempt);
+      return new PendingLocationRows(spec, types, attempt);
     }
-    return spec.asksForBuckets() ? new AskedBuckets(spec) : null;
+    return spec.asksForBuckets() ? new PendingBucketRows(spec) : null;
   }
 
   static void reachDriverBy(DriverLink link) {

@@ -12,11 +12,11 @@ import org.apache.spark.sql.catalyst.rules.Rule;
  * <p>The last of all optimizer rules: its scans are authorized and planned, so that a user who has
  * lost a right gets the usual error and not the rows.
  */
-public final class KeptResults extends Rule<LogicalPlan> {
+public final class ResultCacheRule extends Rule<LogicalPlan> {
   /** Keeps nothing itself, so that all sessions share it. */
-  public static final KeptResults RULE = new KeptResults();
+  public static final ResultCacheRule RULE = new ResultCacheRule();
 
-  private KeptResults() {}
+  private ResultCacheRule() {}
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {

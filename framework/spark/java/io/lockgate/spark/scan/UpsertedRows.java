@@ -9,7 +9,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * The rows that no kind calls gone. The kind is the last of the columns that are read, and is
  * dropped; no value is copied.
  */
-record KeptRows(int columns) implements MappedBatches.Step {
+record UpsertedRows(int columns) implements MappedBatches.Step {
   private static final int UPDATE_BEFORE = 1;
   private static final int DELETE = 3;
 

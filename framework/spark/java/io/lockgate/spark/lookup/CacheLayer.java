@@ -10,7 +10,7 @@ import java.util.Arrays;
  * One layer of a cache in mapped files: keys sorted by hash, each with its value. {@code
  * lookup/cache/layers.py} has the format.
  */
-final class Layer implements AutoCloseable {
+final class CacheLayer implements AutoCloseable {
   private static final long MISSING = -1;
 
   /** One in so many hashes is held in memory: those between two of them are a page. */
@@ -36,7 +36,7 @@ final class Layer implements AutoCloseable {
 
   private final long[] held;
 
-  Layer(Path folder, String name) throws IOException {
+  CacheLayer(Path folder, String name) throws IOException {
     this.folder = folder;
     hashes = new Words(folder.resolve(name + ".hashes"));
     keys = new Words(folder.resolve(name + ".keys"));

@@ -17,8 +17,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /** Refuses FOR SYSTEM_TIME AS OF PROCTIME() where nothing is looked up. */
-public final class StrayLookups extends AbstractFunction1<LogicalPlan, BoxedUnit> {
-  public static final StrayLookups CHECK = new StrayLookups();
+public final class MisplacedLookups extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+  public static final MisplacedLookups CHECK = new MisplacedLookups();
 
   private static final String INSTEAD =
       ": write it behind the table that a stream is joined with, FROM orders AS o JOIN lake.db.dim"
@@ -28,7 +28,7 @@ public final class StrayLookups extends AbstractFunction1<LogicalPlan, BoxedUnit
   /** The start of the name of a column that every lookup has, once Python has planned it. */
   private static final String PLANNED = "__lockgate_mark_";
 
-  private StrayLookups() {}
+  private MisplacedLookups() {}
 
   @Override
   public BoxedUnit apply(LogicalPlan plan) {
@@ -130,14 +130,15 @@ public final class StrayLookups extends AbstractFunction1<LogicalPlan, BoxedUnit
   /** Tells whether a lookup waits to be planned anywhere in a plan. */
   static boolean isLookupIn(LogicalPlan plan) {
     return plan instanceof LookupTable
-        || CollectionConverters.asJava(plan.children()).stream().anyMatch(StrayLookups::isLookupIn)
+        || CollectionConverters.asJava(plan.children()).stream()
+            .anyMatch(MisplacedLookups::isLookupIn)
         || isInside(plan);
   }
 
   private static boolean isInside(LogicalPlan plan) {
     return plan.containsPattern(TreePattern$.MODULE$.PLAN_EXPRESSION())
             && CollectionConverters.asJava(plan.subqueries()).stream()
-                .anyMatch(StrayLookups::isLookupIn)
+                .anyMatch(MisplacedLookups::isLookupIn)
         || CollectionConverters.asJava(plan.innerChildren()).stream()
             .anyMatch(each -> each instanceof LogicalPlan query && isLookupIn(query));
   }

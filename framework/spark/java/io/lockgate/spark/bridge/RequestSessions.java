@@ -27,11 +27,11 @@ import scala.Option;
  * threads of this JVM, which act for the one that waits: with its active session, and its local
  * properties, as a job group is one.
  */
-public final class Askers {
+public final class RequestSessions {
   private static final int MOST_GRANTS = 10_000;
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final AtomicLong NUMBER = new AtomicLong();
-  private static final Map<Long, Asker> WAITING = new ConcurrentHashMap<>();
+  private static final Map<Long, RequestSession> WAITING = new ConcurrentHashMap<>();
 
   /** By identity, which is how states compare. */
   private static final Map<SessionState, String> NAMES = new WeakHashMap<>();
@@ -54,9 +54,9 @@ public final class Askers {
   /** Spark keeps to itself what a session was cloned from. */
   private static final Field PARENT = parentField();
 
-  private record Asker(SparkSession session, Properties properties) {}
+  private record RequestSession(SparkSession session, Properties properties) {}
 
-  private Askers() {}
+  private RequestSessions() {}
 
   /**
    * Adds the user to a message to Python; returns the request's number, for {@link #forget}, or 0
@@ -70,7 +70,7 @@ public final class Askers {
     }
     SparkSession session = active.get();
     long number = NUMBER.incrementAndGet();
-    WAITING.put(number, new Asker(session, session.sparkContext().getLocalProperties()));
+    WAITING.put(number, new RequestSession(session, session.sparkContext().getLocalProperties()));
     message.put("asker", number).put("session", nameOf(session));
     return number;
   }
@@ -167,7 +167,7 @@ public final class Askers {
 
   /** The session of a thread that waits, or null. */
   public static SparkSession session(long number) {
-    Asker asker = WAITING.get(number);
+    RequestSession asker = WAITING.get(number);
     return asker == null ? null : asker.session;
   }
 
@@ -175,7 +175,7 @@ public final class Askers {
    * Makes the calling thread act for one that waits; returns its session, or null if there is none.
    */
   public static SparkSession enter(long number) {
-    Asker asker = WAITING.get(number);
+    RequestSession asker = WAITING.get(number);
     if (asker == null) {
       return null;
     }

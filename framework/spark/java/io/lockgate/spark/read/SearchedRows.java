@@ -18,7 +18,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32;
  * <p>Rows that pass are filtered again by Spark. Where many pass this costs more than it saves:
  * after some batches it is given up.
  */
-final class SoughtRows implements Consumer<OrcFilterContext> {
+final class SearchedRows implements Consumer<OrcFilterContext> {
   private static final int TRIED_ROWS = 16 * 1024;
   // Of more rows than one in so many all columns are decoded.
   private static final int ONE_IN = 4;
@@ -127,7 +127,7 @@ final class SoughtRows implements Consumer<OrcFilterContext> {
   private long found;
   private boolean givenUp;
 
-  SoughtRows(List<Sought> sought) {
+  SearchedRows(List<Sought> sought) {
     this.sought = List.copyOf(sought);
   }
 

@@ -14,7 +14,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.PluginContext;
 
 /** Processes of executors that keep the caches of lookups, and their messages. */
-public final class OwnerPart implements Part {
+public final class CacheServerPart implements Part {
   private static final Pattern EXECUTOR = Pattern.compile("[0-9A-Za-z_.-]{1,128}");
 
   @Override
@@ -26,7 +26,7 @@ public final class OwnerPart implements Part {
   @Override
   public AutoCloseable startOnExecutor(PluginContext plugin, DriverLink driver) {
     Gauges.showIn(plugin.metricRegistry());
-    OwnerProcesses owners = new OwnerProcesses(plugin.executorID(), driver);
+    CacheServerProcesses owners = new CacheServerProcesses(plugin.executorID(), driver);
     return owners::close;
   }
 
@@ -36,7 +36,7 @@ public final class OwnerPart implements Part {
         "lookup.poll",
         fields -> Executors.poll(fields.text("executor", EXECUTOR)),
         "lookup.event",
-        OwnerPart::pass);
+        CacheServerPart::pass);
   }
 
   private static JsonNode pass(Fields fields) {

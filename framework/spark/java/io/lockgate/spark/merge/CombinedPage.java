@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /** Combined rows, until their batch has been returned; it takes memory with the first one. */
-final class MadePage extends MergePage {
+final class CombinedPage extends MergePage {
   private final ColumnVector[] columns;
   private final StructType schema;
   private final int firstColumn;
@@ -19,11 +19,11 @@ final class MadePage extends MergePage {
   private GenericInternalRow row;
   private int count;
 
-  MadePage(DataType[] types, int firstColumn, int mostRows) {
+  CombinedPage(DataType[] types, int firstColumn, int mostRows) {
     this(new ColumnVector[types.length], types, firstColumn, mostRows);
   }
 
-  private MadePage(ColumnVector[] columns, DataType[] types, int firstColumn, int mostRows) {
+  private CombinedPage(ColumnVector[] columns, DataType[] types, int firstColumn, int mostRows) {
     super(columns, 0);
     this.columns = columns;
     this.firstColumn = firstColumn;

@@ -16,8 +16,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Sends the keys of a task's files to the driver: in messages as far as they fit, else in files.
  */
-public final class SentKeys {
-  private static final Logger LOG = LoggerFactory.getLogger(SentKeys.class);
+public final class KeyUpload {
+  private static final Logger LOG = LoggerFactory.getLogger(KeyUpload.class);
   private static final String DATA = "data-";
   private static final String KEYS = "keys-";
 
@@ -26,7 +26,7 @@ public final class SentKeys {
   private final List<Path> written = new ArrayList<>();
   private long inlineLeft;
 
-  public SentKeys(KeyPlan plan, FileSystem files) {
+  public KeyUpload(KeyPlan plan, FileSystem files) {
     this.plan = plan;
     this.files = files;
     this.inlineLeft = plan.inlineBytes();

@@ -2,8 +2,8 @@ package io.lockgate.spark.enforcement;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.RequestSessions;
 import io.lockgate.spark.enforcement.parts.PlanWalk;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -22,8 +22,8 @@ import org.apache.spark.sql.execution.CommandExecutionMode;
  * column is marked as one that may not be used. What is left when its scans would be planned is
  * what the statement uses. Nothing is read, and nobody is asked about rights.
  */
-public final class Needs {
-  private static final ThreadLocal<Needs> ACTIVE = new ThreadLocal<>();
+public final class RequiredColumns {
+  private static final ThreadLocal<RequiredColumns> ACTIVE = new ThreadLocal<>();
 
   private static final UsedColumns NOTHING = new UsedColumns(Set.of(), Map.of());
 
@@ -33,7 +33,7 @@ public final class Needs {
 
   private final boolean byResults;
 
-  private Needs(boolean byResults) {
+  private RequiredColumns(boolean byResults) {
     this.byResults = byResults;
   }
 
@@ -51,12 +51,12 @@ public final class Needs {
    * results come from or that are compared with columns.
    */
   public static String of(SparkSession spark, String sql, boolean byResults) throws ParseException {
-    return Askers.within(spark, () -> collected(spark, sql, byResults));
+    return RequestSessions.within(spark, () -> collected(spark, sql, byResults));
   }
 
   private static String collected(SparkSession spark, String sql, boolean byResults)
       throws ParseException {
-    Needs needs = new Needs(byResults);
+    RequiredColumns needs = new RequiredColumns(byResults);
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
     ACTIVE.set(needs);
     try {
@@ -78,7 +78,7 @@ public final class Needs {
   }
 
   /** The needs that this thread collects, or null. */
-  static Needs active() {
+  static RequiredColumns active() {
     return ACTIVE.get();
   }
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 
 /** Rows that wait for their buckets, which the hashes of their keys decide. */
-final class AskedBuckets extends AskedRows {
+final class PendingBucketRows extends PendingRows {
   private static final int MOST_ROWS = 1 << 16;
   private static final long MOST_BYTES = 32L << 20;
   private static final int BEFORE = UpsertWriter.BEFORE;
@@ -25,7 +25,7 @@ final class AskedBuckets extends AskedRows {
 
   private final BucketHash hash;
 
-  AskedBuckets(WriteSpec spec) {
+  PendingBucketRows(WriteSpec spec) {
     super(spec, MOST_ROWS, MOST_BYTES);
     int[] key = spec.trimmedKey();
     int[] ordinals = new int[key.length];
