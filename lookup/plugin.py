@@ -40,10 +40,10 @@ def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Answer `lookup.event`: messages of cache owners on executors; `lookup.poll`: commands for executors;
     `lookup.join`: joins of statements.
     """
-    from lockgate.lookup.driver.cluster import commands_of, owner_event
+    from lockgate.lookup.driver.cluster import cache_server_event, commands_of
     from lockgate.lookup.join.sql_join import join_of_statement
 
-    return {"lookup.event": owner_event, "lookup.poll": commands_of, "lookup.join": join_of_statement}
+    return {"lookup.event": cache_server_event, "lookup.poll": commands_of, "lookup.join": join_of_statement}
 
 
 @hookimpl

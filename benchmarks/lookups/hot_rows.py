@@ -19,7 +19,7 @@ from harness import emit, interleaved, note
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.lookup import open_lookup
 from lockgate.lookup.cache.backends import CacheReader, FoundRows
-from lockgate.lookup.cache.cache_version import Generation
+from lockgate.lookup.cache.cache_version import CacheVersion
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import Rows
 from lookups.dimension import SCHEMA, Keys, batch, keys, rows
@@ -88,20 +88,20 @@ def _asked_last(distribution: Keys, count: int, size: int, capacity: int) -> Any
     return ids[np.argsort(first)][:capacity]
 
 
-def _open(table: Table, cache: str, folder: Path) -> Generation:
+def _open(table: Table, cache: str, folder: Path) -> CacheVersion:
     with open_lookup(table, "id", options={"lookup.cache": cache, "lookup.cache-dir": str(folder)}) as lookup:
         directory = CacheDirectory(Path(lookup.status().directory))
         snapshot = lookup.status().snapshot_id
     assert snapshot is not None, "the table has rows"
-    return Generation(directory, snapshot, _BLOCK_CACHE)
+    return CacheVersion(directory, snapshot, _BLOCK_CACHE)
 
 
-def _reader(generation: Generation) -> CacheReader:
+def _reader(generation: CacheVersion) -> CacheReader:
     return generation._store
 
 
 def _compare(
-    plain: Generation, layered: Generation, distribution: Keys, count: int, size: int, repetitions: int
+    plain: CacheVersion, layered: CacheVersion, distribution: Keys, count: int, size: int, repetitions: int
 ) -> float:
     speeds = []
     for seed in range(repetitions):

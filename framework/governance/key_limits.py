@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockgate.framework.access import NULL, Action, Mask, mask_sql
-from lockgate.framework.governance.requests.access_requests import office_of
+from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt, split
@@ -125,7 +125,7 @@ def by_limit(
     found: dict[Limit, list[str]] = {}
     for rights in every:
         for limit in limits(keys, rights, order) if rights.readable else ():
-            found.setdefault(limit, []).append(str(rights.holder))
+            found.setdefault(limit, []).append(str(rights.principal))
     return dict(sorted(found.items()))
 
 
@@ -143,9 +143,9 @@ class CheckKeys(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Return one row for each column and reason, and one for row filters."""
         name = context.identifier(arguments["table"])
-        office = office_of(context.catalog.warehouse)
-        office.check_grantor(name, ())
+        access = access_requests(context.catalog.warehouse)
+        access.check_grantor(name, ())
         schema = context.table(name).schema
-        rights = office.rights(name, schema.field_names, has_key=schema.has_primary_key)
+        rights = access.rights(name, schema.field_names, has_key=schema.has_primary_key)
         found = by_limit(column_keys(schema), rights, order_of(schema))
         return [(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()]

@@ -43,7 +43,7 @@ class Rights:
     that have a condition.
     """
 
-    holder: PolicyPrincipal
+    principal: PolicyPrincipal
     readable: frozenset[str]
     masked: frozenset[str]
     # Not shown, since a filter and the values of masks may hold values of encrypted columns.
@@ -53,12 +53,12 @@ class Rights:
     whole_masks: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def holder_of(principal: Principal) -> PolicyPrincipal:
+def policy_principal(principal: Principal) -> PolicyPrincipal:
     """Return a principal as a holder."""
     return PolicyPrincipal("user", principal.user, principal.groups, principal.roles)
 
 
-def holders_of(engine: Engine, resource: Mapping[str, str]) -> list[PolicyPrincipal]:
+def policy_principals(engine: Engine, resource: Mapping[str, str]) -> list[PolicyPrincipal]:
     """Return everyone whom policies name that may be about a table, and the super users, sorted."""
     users, groups = set(engine.settings.super_users), set(engine.settings.super_groups)
     roles = set[str]()
@@ -88,7 +88,7 @@ def _items(policy: Policy) -> Iterable[Item]:
 
 def rights_of(
     engine: Engine,
-    holder: PolicyPrincipal,
+    principal: PolicyPrincipal,
     resource: Mapping[str, str],
     columns: Sequence[str],
     *,
@@ -98,9 +98,9 @@ def rights_of(
     asked = RangerRequest(
         resource=resource,
         access=access_of(engine.service, Action.SELECT),
-        user=holder.name if holder.kind == "user" else None,
-        groups=holder.groups,
-        roles=holder.roles,
+        user=principal.name if principal.kind == "user" else None,
+        groups=principal.groups,
+        roles=principal.roles,
         action=Action.SELECT.value,
     )
     answer = decide_table(engine, asked, columns)
@@ -111,7 +111,7 @@ def rights_of(
     of_all_rows = _OF_ALL_ROWS_BY_KEY if has_key else _OF_ALL_ROWS
     actions = (each for each in _OF_TABLES if not (hides and each in of_all_rows))
     return Rights(
-        holder,
+        principal,
         readable,
         readable & masks.keys(),
         row_filter,

@@ -23,7 +23,7 @@ from lockgate.lookup.cache.cache_key import writer_cipher
 from lockgate.lookup.cache.directory import CacheDirectory, disk_usage
 from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import CacheStep, make_step
-from lockgate.lookup.cache.version_info import GenerationInfo, mark_of
+from lockgate.lookup.cache.version_info import CacheVersionInfo, mark_of
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, cached_layout
 from lockgate.lookup.spec.row_selection import RowSelection, RowSelector, check_masks
@@ -72,7 +72,7 @@ def check_mark(table: Table, snapshot_id: int, mark: int | None) -> Snapshot:
     return snapshot
 
 
-def is_rolled_back(table: Table, info: GenerationInfo) -> bool:
+def is_rolled_back(table: Table, info: CacheVersionInfo) -> bool:
     """Return whether the cached snapshot was rolled back; an expired one was not."""
     try:
         return fingerprint(table.snapshot(info.snapshot_id)) != info.fingerprint
@@ -118,7 +118,7 @@ class CacheBuilder:
 
     # --- one snapshot ------------------------------------------------------------------------------
 
-    def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
+    def build(self, snapshot_id: int, *, serve: bool = True) -> CacheVersionInfo:
         """Make the state at a snapshot readable, if needed.
 
         With `serve` it becomes the current one even if a newer one was, as after a rollback; without, only if
@@ -135,7 +135,7 @@ class CacheBuilder:
             self.directory.set_current(snapshot_id)
         return generation
 
-    def _make(self, snapshot: Snapshot, serve: bool) -> GenerationInfo:
+    def _make(self, snapshot: Snapshot, serve: bool) -> CacheVersionInfo:
         started = time.monotonic()
         store, cursor = self._open()
         if store is not None and cursor is not None:
@@ -164,13 +164,13 @@ class CacheBuilder:
 
     def _publish(
         self, store: Store, snapshot: Snapshot, started: float, changes: int, *, full_load: bool
-    ) -> GenerationInfo:
+    ) -> CacheVersionInfo:
         meta = store.meta()
         assert meta is not None
 
-        def make(folder: Path) -> GenerationInfo:
+        def make(folder: Path) -> CacheVersionInfo:
             store.checkpoint(folder / "db")
-            return GenerationInfo(
+            return CacheVersionInfo(
                 snapshot_id=snapshot.id,
                 fingerprint=fingerprint(snapshot),
                 rows=meta["rows"],
@@ -249,7 +249,7 @@ class CacheBuilder:
 
     # --- reading the table whole -----------------------------------------------------------------------
 
-    def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> GenerationInfo:
+    def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> CacheVersionInfo:
         folder = self.directory.new_primary()
         try:
             loaded, rows = self._loader.load(

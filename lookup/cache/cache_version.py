@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.backends import CacheReader, FoundRows, open_reader
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.cache.version_info import GenerationInfo
+from lockgate.lookup.cache.version_info import CacheVersionInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.codec.lists import unpack
@@ -47,7 +47,7 @@ class AnswerTooLarge(Exception):  # noqa: N818 - a turn of events inside the pac
 class KeyedState:
     """The state of a dimension at one snapshot, open for reading: `reader` finds the values of its keys."""
 
-    def __init__(self, info: GenerationInfo, layout: CacheLayout, reader: CacheReader) -> None:
+    def __init__(self, info: CacheVersionInfo, layout: CacheLayout, reader: CacheReader) -> None:
         self.info = info
         self.layout = layout
         self._store = reader
@@ -129,7 +129,7 @@ class KeyedState:
         return pa.concat_batches(batches)
 
 
-class Generation(KeyedState):
+class CacheVersion(KeyedState):
     """A state that lies in the folder of a cache."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Generation(KeyedState):
         if layout.keys and cipher is None:
             raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
         if reader is None:
-            path = directory.generation_path(snapshot_id) / "db"
+            path = directory.version_path(snapshot_id) / "db"
             reader = open_reader(path, info.storage, cache_bytes, cipher)
         super().__init__(info, layout, reader)
 

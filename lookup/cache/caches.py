@@ -79,7 +79,7 @@ class CacheStatus:
     built_millis: int | None
     snapshots: tuple[int, ...]
     bytes: int
-    owner_runs: bool
+    cache_server_runs: bool
     encrypted_under: tuple[str, ...]
     lookups: tuple[RunningLookup, ...] = ()
 
@@ -95,7 +95,7 @@ class CacheStatus:
         parts = [f"{self.directory}: {self.kind}, {', '.join(self.columns)}", state, f"{self.bytes} bytes"]
         if self.encrypted_under:
             parts.append(f"encrypted under {', '.join(self.encrypted_under)}")
-        parts.append("owner running" if self.owner_runs else "no owner")
+        parts.append("owner running" if self.cache_server_runs else "no owner")
         return "\n    ".join(["; ".join(parts), *map(str, self.lookups)])
 
 
@@ -127,7 +127,7 @@ def _status(path: Path) -> CacheStatus:
         None if info is None else info.built_millis,
         tuple(directory.generations()),
         disk_usage(path),
-        directory.has_owner(),
+        directory.has_cache_server(),
         tuple(f"{wrapped['name']}@{wrapped['version']}" for wrapped in key["wrapped"]),
         tuple(
             RunningLookup(seconds_since_report=round(age, 3), **{**content, "keys": tuple(content["keys"])})

@@ -35,7 +35,7 @@ from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.io import check_own_folder, check_private_folder
 from lockgate.framework.spark import ErrorJson
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
-from lockgate.lookup.cache.version_info import GenerationInfo, refusal_of
+from lockgate.lookup.cache.version_info import CacheVersionInfo, refusal_of
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.lookup_spec import CacheLayout
 
@@ -65,7 +65,7 @@ class CacheDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.generations_path = path / "generations"
+        self.versions_path = path / "generations"
         self.log_path = path / "owner.log"
 
     @classmethod
@@ -89,7 +89,7 @@ class CacheDirectory:
         """
         check_private_folder(self.path, cache_paths.ADVICE)
         if snapshot_id is not None:
-            check_own_folder(self.generation_path(snapshot_id), cache_paths.ADVICE)
+            check_own_folder(self.version_path(snapshot_id), cache_paths.ADVICE)
 
     # --- layout ----------------------------------------------------------------------------------
 
@@ -145,33 +145,33 @@ class CacheDirectory:
         """Serve another state from now on; readers of the old one are not disturbed."""
         write_atomically(self.path / "CURRENT", str(snapshot_id))
 
-    def generation_path(self, snapshot_id: int) -> Path:
+    def version_path(self, snapshot_id: int) -> Path:
         """Return the folder of the state at a snapshot."""
-        return self.generations_path / str(snapshot_id)
+        return self.versions_path / str(snapshot_id)
 
-    def generation(self, snapshot_id: int) -> GenerationInfo | None:
+    def generation(self, snapshot_id: int) -> CacheVersionInfo | None:
         """Return the facts about the state at a snapshot; None if it is not cached."""
-        path = self.generation_path(snapshot_id) / "GENERATION.json"
+        path = self.version_path(snapshot_id) / "GENERATION.json"
         content = _read_json(path)
-        return None if content is None else GenerationInfo.of_file(content, path)
+        return None if content is None else CacheVersionInfo.of_file(content, path)
 
     def generations(self) -> list[int]:
         """Return the snapshots whose states are cached, ascending."""
         with contextlib.suppress(FileNotFoundError):
-            return _numbers(self.generations_path)
+            return _numbers(self.versions_path)
         return []
 
     def _building_path(self) -> Path:
-        return self.generations_path / f"building-{uuid.uuid4().hex}"
+        return self.versions_path / f"building-{uuid.uuid4().hex}"
 
-    def publish(self, make: Callable[[Path], GenerationInfo]) -> GenerationInfo:
+    def publish(self, make: Callable[[Path], CacheVersionInfo]) -> CacheVersionInfo:
         """Let `make` fill a folder (its database goes to `db`) and put it in place, complete, in one step."""
         building = self._building_path()
         building.mkdir()
         try:
             info = make(building)
             (building / "GENERATION.json").write_text(json.dumps(info.to_json()))
-            final = self.generation_path(info.snapshot_id)
+            final = self.version_path(info.snapshot_id)
             if final.exists():  # of a snapshot that was rolled back; open readers keep their files
                 final.rename(self._building_path())
             building.rename(final)
@@ -190,8 +190,8 @@ class CacheDirectory:
         removed = [state for state in states if state not in kept]
         for state in removed:
             # In one step, so that no reader opens half of it.
-            self.generation_path(state).rename(self._building_path())
-        for leftover in self.generations_path.glob("building-*"):
+            self.version_path(state).rename(self._building_path())
+        for leftover in self.versions_path.glob("building-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         return removed
 
@@ -199,7 +199,7 @@ class CacheDirectory:
         """Remove everything cached; called by the owner when the layout changed."""
         (self.path / "CURRENT").unlink(missing_ok=True)
         (self.path / "PRIMARY").unlink(missing_ok=True)
-        for path in [*self.generations_path.iterdir(), *self.path.glob("primary-*")]:
+        for path in [*self.versions_path.iterdir(), *self.path.glob("primary-*")]:
             shutil.rmtree(path, ignore_errors=True)
         for path in [self.path / "KEYS.json", *self.path.glob("*.sst")]:
             path.unlink(missing_ok=True)
@@ -325,7 +325,7 @@ class CacheDirectory:
         """Return whether `lock` is still the folder's: one that was removed and recreated has another."""
         return cache_paths.is_lock_of(self.path / "LOCK", lock)
 
-    def has_owner(self) -> bool:
+    def has_cache_server(self) -> bool:
         """Say whether a process holds the right to write at this moment."""
         return cache_paths.is_locked(self.path / "LOCK")
 

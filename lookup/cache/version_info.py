@@ -12,8 +12,8 @@ from lockgate.errors import LookupCacheError
 from lockgate.framework.spark import ErrorJson, Shape, fault_in, shape_of
 
 
-class GenerationJson(TypedDict):
-    """A `GenerationInfo` in JSON."""
+class CacheVersionJson(TypedDict):
+    """A `CacheVersionInfo` in JSON."""
 
     snapshot_id: int
     fingerprint: str
@@ -27,7 +27,7 @@ class GenerationJson(TypedDict):
 
 
 @dataclass(frozen=True)
-class GenerationInfo:
+class CacheVersionInfo:
     """The facts about one cached state.
 
     `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
@@ -49,7 +49,7 @@ class GenerationInfo:
         """The mark in plans and pins that distinguishes the snapshot from another of its number."""
         return mark_of(self.fingerprint)
 
-    def to_json(self) -> GenerationJson:
+    def to_json(self) -> CacheVersionJson:
         """Return the form that goes through pipes and into files."""
         return {
             "snapshot_id": self.snapshot_id,
@@ -64,7 +64,7 @@ class GenerationInfo:
         }
 
     @classmethod
-    def of_file(cls, content: Mapping[str, Any], path: Path) -> GenerationInfo:
+    def of_file(cls, content: Mapping[str, Any], path: Path) -> CacheVersionInfo:
         """Read the facts in a file of a cache; LookupCacheError says what is wrong with them."""
         # A state that was built before there was a choice says nothing of its storage.
         whole = {"storage": "full", **content}
@@ -86,7 +86,7 @@ def _check(shape: Shape, content: object, path: Path) -> None:
         )
 
 
-_FACTS, _ERROR = shape_of(GenerationJson), shape_of(ErrorJson)
+_FACTS, _ERROR = shape_of(CacheVersionJson), shape_of(ErrorJson)
 
 
 def mark_of(fingerprint: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from lockgate.lookup.server.cache_server_process import LocalOwners
-from lockgate.lookup.server.server_messages import News, Opening, Order
+from lockgate.lookup.server.cache_server_process import LocalCacheServers
+from lockgate.lookup.server.server_messages import CacheCommand, CacheEvent, OpenCache
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.status import LookupStatus
 
 # Receives the messages of the process at the end of a link.
-Listener = Callable[[str, News], None]
+Listener = Callable[[str, CacheEvent], None]
 
 
-class Owners(Protocol):
+class CacheServers(Protocol):
     """The owners of one lookup's caches, each reached by a link; their messages go to a `Listener`."""
 
-    def send(self, link: str, message: Order) -> bool:
+    def send(self, link: str, message: CacheCommand) -> bool:
         """Send a message to one; False if it cannot be reached at the moment."""
 
     def expected(self) -> bool:
@@ -30,15 +30,15 @@ class Owners(Protocol):
         """End them all."""
 
 
-class Site(Protocol):
+class CacheHost(Protocol):
     """Starts the owners of lookups, and shows the status of lookups."""
 
     # Whether the caches lie on the driver's host, where it can look into them.
     local: bool
 
     def start(
-        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
-    ) -> Owners:
+        self, opening: OpenCache, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+    ) -> CacheServers:
         """Start the owners of one lookup; `opening` gives the first message to each, by its name."""
 
     def publish(self, status: LookupStatus) -> None:
@@ -51,17 +51,17 @@ class Site(Protocol):
         """Say whether the application has ended; its lookups end with it."""
 
 
-class LocalSite:
+class LocalCacheHost:
     """The driver's own host; nothing is shown anywhere."""
 
     local = True
 
     def start(
-        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
-    ) -> Owners:
+        self, opening: OpenCache, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+    ) -> CacheServers:
         """Start one owner as a child of this process."""
         directory.ensure()
-        return LocalOwners(opening, keys, directory, listener)
+        return LocalCacheServers(opening, keys, directory, listener)
 
     def publish(self, status: LookupStatus) -> None:
         """Do nothing: nobody looks."""

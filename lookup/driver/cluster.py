@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.framework.plugins import BridgeContext
 from lockgate.framework.spark import java_class
-from lockgate.lookup.driver.cache_hosts import Listener, LocalSite, Owners
+from lockgate.lookup.driver.cache_hosts import CacheServers, Listener, LocalCacheHost
 from lockgate.lookup.driver.waiting_commands import WaitingCommands
 from lockgate.lookup.server.pipe import answer_about_keys
 from lockgate.lookup.server.server_messages import (
+    CacheCommand,
     Command,
     Event,
     EventRequest,
     KeyReply,
-    Opening,
-    Order,
+    OpenCache,
     PollAnswer,
     PollRequest,
     StartCommand,
@@ -46,19 +46,19 @@ _CENSUS_SECONDS = 0.2
 # An executor that has not asked for this time counts as lost: batches wait for it no more.
 _LONGEST_SILENCE_MILLIS = 10_000
 
-_running: dict[str, ExecutorOwners] = {}
+_running: dict[str, ExecutorCacheServers] = {}
 _running_lock = threading.Lock()
 _commands = WaitingCommands()
 # The applications that have had the warning.
 _warned: set[str] = set()
 
 
-def site_for(spark: Any) -> DriverSite:
+def cache_host_for(spark: Any) -> DriverCacheHost:
     """Return the site of a Spark session's lookups: the executors, or the driver if it is alone."""
     context = spark.sparkContext
     if executors_keep(spark):
-        return ClusterSite(context)
-    return DriverSite(context)
+        return ExecutorCacheHosts(context)
+    return DriverCacheHost(context)
 
 
 def executors_keep(spark: Any) -> bool:
@@ -72,7 +72,7 @@ def _is_alone(context: Any) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def warn_of_detached_owner(spark: Any) -> None:
+def warn_of_detached_cache_server(spark: Any) -> None:
     """Warn, once an application, if the executors could keep caches but do not."""
     context = spark.sparkContext
     application = str(context.applicationId)
@@ -88,7 +88,7 @@ def warn_of_detached_owner(spark: Any) -> None:
     )
 
 
-class DriverSite(LocalSite):
+class DriverCacheHost(LocalCacheHost):
     """The driver's host; lookups are shown by Spark's metric system."""
 
     def __init__(self, context: Any) -> None:
@@ -141,7 +141,7 @@ def _gauge_values(status: LookupStatus) -> dict[str, float]:
     }
 
 
-class ClusterSite(DriverSite):
+class ExecutorCacheHosts(DriverCacheHost):
     """The executors' hosts."""
 
     local = False
@@ -153,17 +153,17 @@ class ClusterSite(DriverSite):
         self._python = str(context.pythonExec)
 
     def start(
-        self, opening: Opening, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
-    ) -> Owners:
+        self, opening: OpenCache, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
+    ) -> CacheServers:
         """Have each executor start a process for a lookup, now and when it joins."""
-        return ExecutorOwners(self._executors, self._python, opening, keys, listener)
+        return ExecutorCacheServers(self._executors, self._python, opening, keys, listener)
 
 
-class ExecutorOwners:
+class ExecutorCacheServers:
     """The processes of one lookup in all executors; a link is an executor's id."""
 
     def __init__(
-        self, executors: Any, python: str, opening: Opening, keys: KeyProvider | None, listener: Listener
+        self, executors: Any, python: str, opening: OpenCache, keys: KeyProvider | None, listener: Listener
     ) -> None:
         self.name = opening["name"]
         self._executors = executors
@@ -185,7 +185,7 @@ class ExecutorOwners:
         self._thread = threading.Thread(target=self._watch, name="lockgate-executors", daemon=True)
         self._thread.start()
 
-    def send(self, link: str, message: Order) -> bool:
+    def send(self, link: str, message: CacheCommand) -> bool:
         """Leave a message for the process of an executor; False if the executor is gone."""
         return self._post(link, {"do": "say", "name": self.name, "message": message})
 
@@ -250,7 +250,7 @@ def commands_of(context: BridgeContext, request: PollRequest) -> PollAnswer:
     return {"commands": _commands.take(request["executor"])}
 
 
-def owner_event(context: BridgeContext, request: EventRequest) -> list[KeyReply]:
+def cache_server_event(context: BridgeContext, request: EventRequest) -> list[KeyReply]:
     """Process a message from a process of an executor: the operation `lookup.event`."""
     with _running_lock:
         owners = _running.get(request["name"])

@@ -13,8 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lockgate.errors import LockgateError, LookupCacheError
-from lockgate.lookup.cache.version_info import GenerationInfo
-from lockgate.lookup.server.server_messages import EndedEvent, Event, LeadingEvent, News, Order, WaitingEvent
+from lockgate.lookup.cache.version_info import CacheVersionInfo
+from lockgate.lookup.server.server_messages import (
+    CacheCommand,
+    CacheEvent,
+    EndedEvent,
+    Event,
+    LeadingEvent,
+    WaitingEvent,
+)
 from lockgate.lookup.spec.failures import error_from_json
 from lockgate.lookup.spec.status import HostStatus
 
@@ -42,10 +49,10 @@ class Host:
     pid: int | None = None
     restarts: int = -1
     ready: bool = False
-    served: GenerationInfo | None = None
+    served: CacheVersionInfo | None = None
     loading: int | None = None
     expected: int | None = None
-    built: dict[int, GenerationInfo] = field(default_factory=dict)
+    built: dict[int, CacheVersionInfo] = field(default_factory=dict)
     asked: dict[int, bool] = field(default_factory=dict)
     failed: dict[int | None, LockgateError] = field(default_factory=dict)
     error: LockgateError | None = None
@@ -70,7 +77,7 @@ class Host:
         self.failed.pop(snapshot_id, None)
         self.failed.pop(None, None)
 
-    def on_built(self, info: GenerationInfo) -> None:
+    def on_built(self, info: CacheVersionInfo) -> None:
         """Note that the owner has a state."""
         serve = self.asked.pop(info.snapshot_id, False)
         self.built[info.snapshot_id] = info
@@ -122,7 +129,7 @@ class Host:
 class Hosts:
     """The hosts of one lookup; `send` sends a message to the process at the end of a link."""
 
-    def __init__(self, identifier: str, send: Callable[[str, Order], bool]) -> None:
+    def __init__(self, identifier: str, send: Callable[[str, CacheCommand], bool]) -> None:
         self._identifier = identifier
         self._send = send
         self._hosts: dict[str, Host] = {}
@@ -182,7 +189,7 @@ class Hosts:
         if host.leader is not None:
             self._send(host.leader, {"op": "build", "snapshot": snapshot_id, "serve": serve})
 
-    def tell_owners(self, message: Order) -> None:
+    def send_to_all(self, message: CacheCommand) -> None:
         """Send a message to every owner."""
         for host in self.all():
             if host.leader is not None:
@@ -190,7 +197,7 @@ class Hosts:
 
     # --- hearing -------------------------------------------------------------------------------------
 
-    def receive(self, link: str, event: News) -> Host | None:
+    def receive(self, link: str, event: CacheEvent) -> Host | None:
         """Process a message from a process, or its end, and return its host."""
         if event["event"] == "waiting" or event["event"] == "leading":  # mypy narrows by no tuple
             return self._join(link, event)
@@ -255,7 +262,7 @@ class Hosts:
             self._early_ends.pop(host.leader, None)
             self._broken.pop(host.leader, None)
         elif event["event"] == "built":
-            host.on_built(GenerationInfo(**event["info"]))
+            host.on_built(CacheVersionInfo(**event["info"]))
         elif event["event"] == "failed":
             host.on_failed(event["snapshot"], error_from_json(event["error"]))
         elif event["event"] == "removed":

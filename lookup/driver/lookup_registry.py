@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import NotFoundError, nearest
-from lockgate.lookup.driver.cache_hosts import LocalSite
+from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.reports import REPORTS
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
@@ -17,16 +17,16 @@ from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table
-    from lockgate.lookup.driver.cache_hosts import Site
+    from lockgate.lookup.driver.cache_hosts import CacheHost
 
 _lock = threading.Lock()
 _lookups: dict[str, Lookup] = {}
 
 
 def lookup_for(
-    catalog: Catalog, table: Table, spec: LookupSpec, site: Callable[[], Site] = LocalSite
+    catalog: Catalog, table: Table, spec: LookupSpec, cache_host: Callable[[], CacheHost] = LocalCacheHost
 ) -> Lookup:
-    """Return the running lookup for a spec, started at a site that `site` makes if it is the first."""
+    """Return the running lookup for a spec, started at a site that `cache_host` makes if it is the first."""
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
         for name in [name for name, lookup in _lookups.items() if lookup.closed]:
@@ -35,7 +35,7 @@ def lookup_for(
         if lookup is None or not lookup.touch():
             if not _lookups:
                 atexit.register(close_all)
-            lookup = _lookups[identity] = Lookup(catalog, table, spec, site())
+            lookup = _lookups[identity] = Lookup(catalog, table, spec, cache_host())
         return lookup
 
 

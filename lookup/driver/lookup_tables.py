@@ -19,9 +19,9 @@ from lockgate.framework.store.scan.readable_files import may_wait
 from lockgate.framework.store.schema.unsupported_features import check_one_line
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
-from lockgate.lookup.cache.cache_version import Generation, KeyedState, LookupResult
+from lockgate.lookup.cache.cache_version import CacheVersion, KeyedState, LookupResult
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.cache.version_info import GenerationInfo, mark_of
+from lockgate.lookup.cache.version_info import CacheVersionInfo, mark_of
 from lockgate.lookup.partial.choice import is_partial
 from lockgate.lookup.partial.partial_cache import LocalReader, PartialCache, SnapshotName
 from lockgate.lookup.remote.query_client import reader_for
@@ -51,7 +51,7 @@ class LookupTableStatus:
 
     snapshot_id: int | None
     latest_snapshot_id: int | None
-    generation: GenerationInfo | None
+    generation: CacheVersionInfo | None
     directory: str
 
 
@@ -75,7 +75,7 @@ def newest_target(table: Table) -> Snapshot | None:
     """Return the snapshot to bring a cache to: the newest that changed rows, so that compaction causes no
     work.
 
-    In some tables a compaction shows the rows that were committed before it (`visible_files`).
+    In some tables a compaction shows the rows that were committed before it (`readable_files`).
     None if the table has no snapshot yet. Raises UnsupportedError for tables that cannot be read.
     """
     check_readable(table.schema)
@@ -108,7 +108,7 @@ class LookupTable:
         self.layout = layout_of(spec, table.schema)
         self._options = lookup_options(table.options, spec.options)
         self._directory = directory_for(table, spec)
-        self._generation: KeyedState | None = None
+        self._version: KeyedState | None = None
 
     def open(self) -> None:
         """Open the cache, or load the table if there is none.
@@ -118,7 +118,7 @@ class LookupTable:
         """
         self.refresh()
 
-    def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
+    def refresh(self, snapshot_id: int | None = None) -> CacheVersionInfo | None:
         """Bring the cache to a snapshot, by default the newest, and answer from it.
 
         Returns the built state, None for a table without snapshots. If it fails, the old state stays in use.
@@ -129,12 +129,12 @@ class LookupTable:
                 return None
             snapshot_id = newest.id
         fresh = self._build_or_await(self.table.snapshot(snapshot_id))
-        if self._generation is not None:
-            self._generation.close()
-        self._generation = fresh
+        if self._version is not None:
+            self._version.close()
+        self._version = fresh
         return fresh.info
 
-    def _build_or_await(self, snapshot: Snapshot) -> Generation:
+    def _build_or_await(self, snapshot: Snapshot) -> CacheVersion:
         # Another process may be the cache's owner: it builds what is wanted then.
         mark = mark_of(fingerprint(snapshot))
         deadline = time.monotonic() + self._options.timeout
@@ -145,7 +145,7 @@ class LookupTable:
                     return self._build(snapshot.id)
             info = self._directory.generation(snapshot.id)
             if info is not None and info.fingerprint == fingerprint(snapshot):
-                return self._open_generation(snapshot.id)
+                return self._open_version(snapshot.id)
             refusal = self._directory.take_refusal(snapshot.id, mark)
             if refusal is not None:
                 raise error_from_json(refusal)
@@ -157,19 +157,19 @@ class LookupTable:
                 )
             time.sleep(0.02)
 
-    def _build(self, snapshot_id: int) -> Generation:
+    def _build(self, snapshot_id: int) -> CacheVersion:
         builder = CacheBuilder(self.table, self.spec, self._directory)
         try:
             builder.build(snapshot_id)
         finally:
             builder.close()
-        fresh = self._open_generation(snapshot_id)
+        fresh = self._open_version(snapshot_id)
         self._directory.sweep({snapshot_id})
         return fresh
 
-    def _open_generation(self, snapshot_id: int) -> Generation:
+    def _open_version(self, snapshot_id: int) -> CacheVersion:
         cipher = reader_cipher(self._directory, self.table.keys)
-        return Generation(self._directory, snapshot_id, self._options.cache_memory, cipher)
+        return CacheVersion(self._directory, snapshot_id, self._options.cache_memory, cipher)
 
     def get(self, keys: pa.RecordBatch) -> LookupResult:
         """Look up a batch of keys, with the names of the dimension's join columns.
@@ -177,30 +177,30 @@ class LookupTable:
         Raises InputError for a missing column or one whose type does not widen to the dimension's, and
         LookupCacheError before `open` or if the table has no snapshot yet.
         """
-        if self._generation is None:
+        if self._version is None:
             raise LookupCacheError(
                 f"the lookup table {self.spec.identifier} is not open, or has no snapshot yet: call open()"
             )
         missing = [name for name in self.spec.keys if name not in keys.schema.names]
         if missing:
             raise InputError(f"the keys lack {', '.join(missing)}; they have {', '.join(keys.schema.names)}")
-        return self._generation.get([keys.column(name) for name in self.spec.keys])
+        return self._version.get([keys.column(name) for name in self.spec.keys])
 
     def status(self) -> LookupTableStatus:
         """Return the snapshot in use and the newest one."""
         newest = newest_target(self.table)
         return LookupTableStatus(
-            None if self._generation is None else self._generation.snapshot_id,
+            None if self._version is None else self._version.snapshot_id,
             None if newest is None else newest.id,
-            None if self._generation is None else self._generation.info,
+            None if self._version is None else self._version.info,
             str(self._directory.path),
         )
 
     def close(self) -> None:
         """Release the files; the cache stays on the disk."""
-        if self._generation is not None:
-            self._generation.close()
-            self._generation = None
+        if self._version is not None:
+            self._version.close()
+            self._version = None
 
     def __enter__(self) -> LookupTable:
         self.open()
@@ -223,7 +223,7 @@ class PartialLookupTable(PrimaryKeyLookupTable):
         super().__init__(table, spec)
         self._cache = PartialCache(table, spec, self.layout, reader_for(table, spec, self.layout))
 
-    def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
+    def refresh(self, snapshot_id: int | None = None) -> CacheVersionInfo | None:
         """Answer from a snapshot, by default the newest; returns the facts about it.
 
         Returns None for a table without snapshots. If it fails, the old state stays in use.
@@ -235,7 +235,7 @@ class PartialLookupTable(PrimaryKeyLookupTable):
         changes = self._cache.advance(snapshot)
         info = partial_info(snapshot, self._cache, changes, started)
         reader = LocalReader(self._cache, SnapshotName.of(snapshot))
-        self._generation = KeyedState(info, self.layout, reader)
+        self._version = KeyedState(info, self.layout, reader)
         return info
 
     def close(self) -> None:

@@ -26,11 +26,11 @@ _EMPTY = ".empty"
 # A batch may be planned again until the next one is planned, so the one before the current stays.
 _KEPT_BATCHES = 2
 
-_shared: weakref.WeakValueDictionary[tuple[str, str], Pins] = weakref.WeakValueDictionary()
+_shared: weakref.WeakValueDictionary[tuple[str, str], PinnedSnapshots] = weakref.WeakValueDictionary()
 _shared_lock = threading.Lock()
 
 
-def shared_pins(table: Table, lookup_id: str) -> Pins:
+def shared_pinned_snapshots(table: Table, lookup_id: str) -> PinnedSnapshots:
     """Return the pins that all lookups of this process on one cache share.
 
     So two lookups that differ only in their options give a batch one snapshot.
@@ -39,7 +39,7 @@ def shared_pins(table: Table, lookup_id: str) -> Pins:
         key = (table.location, lookup_id)
         found = _shared.get(key)
         if found is None:
-            found = _shared[key] = Pins(table, lookup_id)
+            found = _shared[key] = PinnedSnapshots(table, lookup_id)
         return found
 
 
@@ -70,7 +70,7 @@ class _Pinned(NamedTuple):
     mark: int | None
 
 
-class Pins:
+class PinnedSnapshots:
     """The pins of one lookup (`lookup_id`) on its table; all methods may be called from any thread."""
 
     def __init__(self, table: Table, lookup_id: str) -> None:

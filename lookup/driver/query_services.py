@@ -20,7 +20,7 @@ from lockgate.framework.plugins import plugins
 from lockgate.lookup.driver.service_process import ServiceEvent, ServiceOrder, check_table
 from lockgate.lookup.remote.registration import is_registered, remove_registration
 from lockgate.lookup.remote.secret import Secret
-from lockgate.lookup.server.cache_server_process import owner_environment
+from lockgate.lookup.server.cache_server_process import cache_server_environment
 from lockgate.lookup.spec.failures import error_from_json
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
@@ -110,7 +110,7 @@ class RunningService:
                 [sys.executable, "-P", "-m", "lockgate.lookup.driver.service_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=owner_environment(),
+                env=cache_server_environment(),
                 start_new_session=True,
             )
         assert process.stdin is not None

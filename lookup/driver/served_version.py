@@ -13,7 +13,7 @@ from lockgate.lookup.cache.builder import fingerprint
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Snapshot
-    from lockgate.lookup.cache.version_info import GenerationInfo
+    from lockgate.lookup.cache.version_info import CacheVersionInfo
     from lockgate.lookup.driver.hosts import Hosts
 
 # Targets that may still become the state that is served.
@@ -38,7 +38,7 @@ class ServedState:
         self._targets: list[_Target] = []
         # When newer snapshots than the one served were seen, the oldest first.
         self._waiting: list[float] = []
-        self.info: GenerationInfo | None = None
+        self.info: CacheVersionInfo | None = None
         self.fresh_at = time.monotonic()
 
     @property

@@ -23,15 +23,15 @@ from lockgate.framework.store import Snapshot
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.cache.caches import note_status, report_of
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.cache.version_info import GenerationInfo, mark_of
+from lockgate.lookup.cache.version_info import CacheVersionInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
-from lockgate.lookup.driver.cache_hosts import LocalSite, Owners, Site
+from lockgate.lookup.driver.cache_hosts import CacheHost, CacheServers, LocalCacheHost
 from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.driver.lookup_tables import location_of, newest_target
-from lockgate.lookup.driver.pinned_snapshots import Pins, gone, shared_pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, gone, shared_pinned_snapshots
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
-from lockgate.lookup.server.server_messages import HoldOrder, News, Opening, Order
+from lockgate.lookup.server.server_messages import CacheCommand, CacheEvent, HoldCommand, OpenCache
 from lockgate.lookup.server.version_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.lookup_options import lookup_options
@@ -53,21 +53,25 @@ EMPTY = 0
 class Lookup:
     """One running lookup: its target, its built states, and the batches that use them."""
 
-    def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, table: Table, spec: LookupSpec, cache_host: CacheHost | None = None
+    ) -> None:
         self.table = table
         self.spec = spec
         self.id = cache_id(table, spec)
         self.location = location_of(table, spec)
         # Of the caches of executors on other hosts it only has the name.
         self.directory = CacheDirectory(local_path(self.location))
-        self._site = site or LocalSite()
+        self._cache_host = cache_host or LocalCacheHost()
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
-        self._pins = shared_pins(table, self.id)
+        self._pinned_snapshots = shared_pinned_snapshots(table, self.id)
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._hosts = Hosts(spec.identifier, self._send)
-        self._refresher = Refresher(table, self._options, self._hosts, self._changed, local=self._site.local)
+        self._refresher = Refresher(
+            table, self._options, self._hosts, self._changed, local=self._cache_host.local
+        )
         self._serving = self._refresher.serving
         self._awaited: list[int] = []
         self._batch_pins: dict[int, float] = {}
@@ -77,7 +81,7 @@ class Lookup:
         self._used_at = time.monotonic()
         self._pins_at = 0.0
         self._asked_rows = self._hit_rows = 0
-        opening: Opening = {
+        opening: OpenCache = {
             "op": "open",
             "has_keys": table.keys is not None,
             "name": self._name,
@@ -87,8 +91,10 @@ class Lookup:
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
         }
-        self._owners: Owners | None = None
-        self._owners = self._site.start(opening, table.keys, self.directory, self._on_owner_event)
+        self._cache_servers: CacheServers | None = None
+        self._cache_servers = self._cache_host.start(
+            opening, table.keys, self.directory, self._on_cache_event
+        )
         self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
         self._thread.start()
 
@@ -110,15 +116,18 @@ class Lookup:
         if query_id is None or batch_id is None:
             chosen = self._choose()
             return chosen[0], self.provide(*chosen)
-        snapshot_id, mark = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
+        snapshot_id, mark = (
+            self._pinned_snapshots.get(query_id, batch_id),
+            self._pinned_snapshots.mark(query_id, batch_id),
+        )
         if snapshot_id is None:
             snapshot_id, mark = self._choose()
-            self._pins.record(query_id, batch_id, snapshot_id, mark)
+            self._pinned_snapshots.record(query_id, batch_id, snapshot_id, mark)
         try:
             return snapshot_id, self._keep(snapshot_id, mark)
         except SnapshotNotFoundError as error:
-            consumer = self._pins.name_of(query_id, batch_id)
-            self._pins.forget(query_id)  # read again, once somebody has followed the advice
+            consumer = self._pinned_snapshots.name_of(query_id, batch_id)
+            self._pinned_snapshots.forget(query_id)  # read again, once somebody has followed the advice
             what = (
                 f"batch {batch_id} of query {query_id}",
                 f"snapshot {snapshot_id} of {self.spec.identifier}",
@@ -143,7 +152,7 @@ class Lookup:
     def touch(self) -> bool:
         """Record a use of the lookup; False if it has ended, as an unused lookup does."""
         self._used_at = time.monotonic()
-        return not self._closed.is_set() and not self._site.ended()
+        return not self._closed.is_set() and not self._cache_host.ended()
 
     def note_answers(self, rows: int, hits: int) -> None:
         """Count rows that tasks looked up, and how many of them found a match."""
@@ -165,7 +174,7 @@ class Lookup:
         self._check_staleness()
         return chosen.snapshot_id, chosen.mark
 
-    def _is_far_behind(self, served: GenerationInfo) -> bool:
+    def _is_far_behind(self, served: CacheVersionInfo) -> bool:
         limit = self._options.pending_snapshots
         newest = None if limit is None else newest_target(self.table)
         return limit is not None and newest is not None and newest.id - served.snapshot_id > limit
@@ -194,7 +203,7 @@ class Lookup:
             mark = mark_of(fingerprint(self.table.snapshot(snapshot_id)))
         with self._changed:
             there = self._hosts.have(snapshot_id, mark=mark)
-        if not there or (self._site.local and not is_there(self.directory, snapshot_id, mark)):
+        if not there or (self._cache_host.local and not is_there(self.directory, snapshot_id, mark)):
             self._await_build(check_mark(self.table, snapshot_id, mark), serve=False)
         return mark
 
@@ -256,7 +265,7 @@ class Lookup:
         if self._closed.is_set():
             raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
         # Without an executor there is no owner to wait for; tasks of later executors wait themselves.
-        return bool(self._hosts.all()) or (self._owners is not None and self._owners.expected())
+        return bool(self._hosts.all()) or (self._cache_servers is not None and self._cache_servers.expected())
 
     def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
         return LookupTimeoutError(
@@ -266,17 +275,17 @@ class Lookup:
         )
 
     def _missing_on(self, snapshot_id: int) -> str:
-        if self._site.local:
+        if self._cache_host.local:
             return ""
         missing = [host.name for host in self._hosts.deciding() if not host.has(snapshot_id)]
         return f" on {', '.join(missing)}" if missing else ": no executor has started its owner"
 
     # --- what the owners say -------------------------------------------------------------------------
 
-    def _send(self, link: str, message: Order) -> bool:
-        return self._owners is not None and self._owners.send(link, message)
+    def _send(self, link: str, message: CacheCommand) -> bool:
+        return self._cache_servers is not None and self._cache_servers.send(link, message)
 
-    def _on_owner_event(self, link: str, event: News) -> None:
+    def _on_cache_event(self, link: str, event: CacheEvent) -> None:
         kind = event["event"]
         with self._changed:
             host = self._hosts.receive(link, event)
@@ -302,7 +311,7 @@ class Lookup:
             )
         if moved or failed:
             self._heartbeat_at = 0.0  # so that the shell sees it soon
-            self._site.publish(self.status())
+            self._cache_host.publish(self.status())
 
     # --- the timer -----------------------------------------------------------------------------------
 
@@ -315,7 +324,7 @@ class Lookup:
                 self._refresher.note_failure(error)
             if self._closed.wait(self._pause()):
                 return
-            if self._site.ended() or self._is_idle():
+            if self._cache_host.ended() or self._is_idle():
                 self.close()
 
     def _is_idle(self) -> bool:
@@ -334,8 +343,8 @@ class Lookup:
         retention = self._options.pin_retention
         if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
             self._pins_at = time.monotonic()
-            self._pins.renew(retention)
-        self._site.publish(self.status())
+            self._pinned_snapshots.renew(retention)
+        self._cache_host.publish(self.status())
 
     def _hold(self, status: Mapping[str, Any] | None = None) -> None:
         retention = self._options.file_retention
@@ -343,33 +352,33 @@ class Lookup:
             with self._changed:
                 oldest = time.monotonic() - retention
                 self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}
-                held = {*self._batch_pins, *self._pins.snapshots()}
+                held = {*self._batch_pins, *self._pinned_snapshots.snapshots()}
                 if self._serving.info is not None:
                     held.add(self._serving.info.snapshot_id)
-                if not self._site.local:
+                if not self._cache_host.local:
                     noted = None if status is None else dict(status)
-                    hold = HoldOrder(op="hold", name=self._name, snapshots=sorted(held), status=noted)
-                    self._hosts.tell_owners(hold)
-            if not self._site.local:
+                    hold = HoldCommand(op="hold", name=self._name, snapshots=sorted(held), status=noted)
+                    self._hosts.send_to_all(hold)
+            if not self._cache_host.local:
                 self._heartbeat_at = time.monotonic()
             elif status is not None or held != self._held or not self.directory.is_held_by(self._name):
                 self.directory.hold(self._name, held)
                 self._held, self._heartbeat_at = held, time.monotonic()
-        if self._site.local and status is not None:
+        if self._cache_host.local and status is not None:
             note_status(self.directory, self._name, status)
 
     # --- for people --------------------------------------------------------------------------------------
 
     def status(self) -> LookupStatus:
         """Return the status of the lookup."""
-        pins = self._pins.all()
+        pins = self._pinned_snapshots.all()
         with self._changed:
             return status_of(
                 self.spec,
                 self._refresher,
                 self._hosts,
                 directory=str(self.directory.path),
-                local=self._site.local,
+                local=self._cache_host.local,
                 pins=pins,
                 asked_rows=self._asked_rows,
                 hit_rows=self._hit_rows,
@@ -380,13 +389,13 @@ class Lookup:
         self._closed.set()
         with self._changed:
             self._changed.notify_all()
-            self._hosts.tell_owners({"op": "close", "name": self._name})
-        if self._owners is not None:
-            self._owners.close()
+            self._hosts.send_to_all({"op": "close", "name": self._name})
+        if self._cache_servers is not None:
+            self._cache_servers.close()
         if self._thread is not threading.current_thread():
             self._thread.join(5)
         # Those of a closed lookup are its own: the next one reads what is on disk.
-        self._pins = Pins(self.table, self.id)
-        if self._site.local:
+        self._pinned_snapshots = PinnedSnapshots(self.table, self.id)
+        if self._cache_host.local:
             self.directory.release(self._name)
-        self._site.withdraw(self.status())
+        self._cache_host.withdraw(self.status())

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.cache_version import Generation
+from lockgate.lookup.cache.cache_version import CacheVersion
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import offsets_of
 from lockgate.lookup.codec.cache_cipher import CacheCipher
@@ -27,7 +27,7 @@ _MOST_OPEN = 16
 
 # By folder, snapshot and the snapshot's mark: a number alone can come again.
 _Key = tuple[str, int, int]
-_open: OrderedDict[_Key, tuple[tuple[int, int], Generation]] = OrderedDict()
+_open: OrderedDict[_Key, tuple[tuple[int, int], CacheVersion]] = OrderedDict()
 _ciphers: dict[str, tuple[str, CacheCipher]] = {}
 _lock = threading.Lock()
 
@@ -60,7 +60,7 @@ class AnswerForm:
     most_bytes: int | None = None
 
 
-def generation(wanted: WantedState) -> Generation:
+def generation(wanted: WantedState) -> CacheVersion:
     """Return a state, opened once in this process.
 
     Raises LookupCacheError if it is not cached and not waited for, the errors of `state_wait.await_state`,
@@ -81,7 +81,7 @@ def generation(wanted: WantedState) -> Generation:
         with contextlib.suppress(FileNotFoundError):  # the next step has a better error
             directory.check(snapshot_id)
         reader = partial_reader(directory, snapshot_id)
-        fresh = Generation(directory, snapshot_id, wanted.cache_bytes, _cipher(directory), reader)
+        fresh = CacheVersion(directory, snapshot_id, wanted.cache_bytes, _cipher(directory), reader)
         if mark not in (0, fresh.info.mark):
             fresh.close()
             raise LookupCacheError(
@@ -129,7 +129,7 @@ def _cipher(directory: CacheDirectory) -> CacheCipher | None:
 def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:
     # Tells a state from another of the same number, built after it.
     try:
-        status = (directory.generation_path(snapshot_id) / "GENERATION.json").stat()
+        status = (directory.version_path(snapshot_id) / "GENERATION.json").stat()
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_mtime_ns

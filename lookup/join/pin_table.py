@@ -35,7 +35,7 @@ from lockgate.lookup.spec.lookup_spec import LookupSpec, SpecJson, cache_id
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
     from lockgate.framework.store import Table
-    from lockgate.lookup.driver.cache_hosts import Site
+    from lockgate.lookup.driver.cache_hosts import CacheHost
 
 # The read option that carries the lookup's spec.
 SPEC_OPTION = "lookup.spec"
@@ -118,12 +118,12 @@ class PinTable:
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch), 0, 0)
         _forget_ended_queries(context, query)
-        site = functools.partial(_site, context)
+        cache_host = functools.partial(_cache_host, context)
         if GROUPS_OPTION in options:
             groups = int(options[GROUPS_OPTION])
-            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, site)
+            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, cache_host)
         else:
-            lookup = lookup_for(catalog, table, spec, site)
+            lookup = lookup_for(catalog, table, spec, cache_host)
             snapshot_id, mark = lookup.choose(query, batch)
             lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
         token = REPORTS.planned(lookup_id, report)
@@ -180,10 +180,10 @@ def _other_table(table: Table) -> LookupCacheError:
     )
 
 
-def _site(context: BridgeContext) -> Site:
-    from lockgate.lookup.driver.cluster import site_for
+def _cache_host(context: BridgeContext) -> CacheHost:
+    from lockgate.lookup.driver.cluster import cache_host_for
 
-    return site_for(context.spark)
+    return cache_host_for(context.spark)
 
 
 def _forget_ended_queries(context: BridgeContext, asking: str | None) -> None:

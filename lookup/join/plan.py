@@ -33,7 +33,7 @@ from lockgate.framework.orc import MARK
 from lockgate.framework.store import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
-from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
+from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_cache_server
 from lockgate.lookup.driver.lookup_tables import directory_for, location_of
 from lockgate.lookup.driver.reports import REPORTS
 from lockgate.lookup.join.jvm import answers_in_jvm, jvm_function
@@ -125,7 +125,7 @@ def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
 
 def by_cache(join: Join) -> DataFrame:
     """Plan a join that the cache answers."""
-    warn_of_detached_owner(join.stream.sparkSession)
+    warn_of_detached_cache_server(join.stream.sparkSession)
     number = next_number()
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
     marked, whole = f"__lockgate_mark_{number}", f"__lockgate_whole_{number}"

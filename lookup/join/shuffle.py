@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError
-from lockgate.lookup.driver.cache_hosts import LocalSite
+from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.lookup_registry import lookup_for
-from lockgate.lookup.driver.pinned_snapshots import shared_pins
+from lockgate.lookup.driver.pinned_snapshots import shared_pinned_snapshots
 from lockgate.lookup.driver.reports import report_of
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import cache_id
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table
-    from lockgate.lookup.driver.cache_hosts import Site
-    from lockgate.lookup.driver.pinned_snapshots import Pins
+    from lockgate.lookup.driver.cache_hosts import CacheHost
+    from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
     from lockgate.lookup.spec.lookup_spec import LookupSpec
     from lockgate.lookup.spec.status import BatchReport
 
 # Held while the driver runs: they know the snapshot of each batch.
-_pins: dict[tuple[str, str], Pins] = {}
+_pinned_snapshots: dict[tuple[str, str], PinnedSnapshots] = {}
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ def pin_groups(
     groups: int,
     query_id: str | None,
     batch_id: int | None,
-    site: Callable[[], Site] = LocalSite,
+    cache_host: Callable[[], CacheHost] = LocalCacheHost,
 ) -> tuple[str, BatchReport, int]:
     """Choose one snapshot for a batch that all groups' caches have; as `service.Lookup.pin` does for one.
 
     Returns the id of the first group's cache, the batch's report, with rows and bytes of all groups, and the
     snapshot's mark.
     """
-    pins = shared_pins(table, cache_id(table, spec))
-    _pins[table.location, cache_id(table, spec)] = pins
-    lookups = [lookup_for(catalog, table, each, site) for each in grouped(spec, groups)]
+    pins = shared_pinned_snapshots(table, cache_id(table, spec))
+    _pinned_snapshots[table.location, cache_id(table, spec)] = pins
+    lookups = [lookup_for(catalog, table, each, cache_host) for each in grouped(spec, groups)]
     pinned = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
     mark = None if pinned is None else pins.mark(query_id or "", batch_id or 0)
     if pinned is None:

@@ -15,7 +15,7 @@ from lockgate.lookup.cache.builder import check_mark, fingerprint
 from lockgate.lookup.cache.version_info import mark_of
 from lockgate.lookup.driver.lookup_registry import serving
 from lockgate.lookup.driver.lookup_tables import newest_target
-from lockgate.lookup.driver.pinned_snapshots import Pins, shared_pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, shared_pinned_snapshots
 from lockgate.lookup.join.jvm import answers_in_jvm
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import cache_id, layout_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 # Held while the driver runs: they know the snapshot of each batch.
-_pins: dict[tuple[str, str], Pins] = {}
+_pinned_snapshots: dict[tuple[str, str], PinnedSnapshots] = {}
 
 _log = logging.getLogger("lockgate.lookup")
 
@@ -145,7 +145,9 @@ def snapshot_for_spark(
     lookup_id = cache_id(table, spec)
     pinned = None
     if query_id is not None and batch_id is not None:
-        pins = _pins.setdefault((table.location, lookup_id), shared_pins(table, lookup_id))
+        pins = _pinned_snapshots.setdefault(
+            (table.location, lookup_id), shared_pinned_snapshots(table, lookup_id)
+        )
         pinned = pins.get(query_id, batch_id)
     newest = newest_target(table)
     if pinned is None:

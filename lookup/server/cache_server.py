@@ -42,21 +42,21 @@ from lockgate.lookup.spec.status import gauge_name
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
     from lockgate.lookup.cache.builder import CacheBuilder
-    from lockgate.lookup.cache.version_info import GenerationInfo
+    from lockgate.lookup.cache.version_info import CacheVersionInfo
     from lockgate.lookup.server.partial_builder import PartialBuilder
     from lockgate.lookup.server.server_messages import (
-        BuildOrder,
+        BuildCommand,
         BuiltEvent,
-        CloseOrder,
+        CacheCommand,
+        CloseCommand,
         Event,
-        HoldOrder,
+        HoldCommand,
         MetricsEvent,
-        Opening,
-        Order,
+        OpenCache,
     )
     from lockgate.lookup.server.standby import Turn
 
-_Command: TypeAlias = "BuildOrder | HoldOrder | CloseOrder"
+_Command: TypeAlias = "BuildCommand | HoldCommand | CloseCommand"
 
 # How often a waiting owner tries the lock, and the holder looks for what others want.
 _POLL_SECONDS = 0.1
@@ -64,7 +64,7 @@ _PROGRESS_SECONDS = 0.5
 _NICENESS = 5
 
 
-class Owner:
+class CacheServer:
     """Runs the builds of one cache, in this process's main thread."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Owner:
         self._directory = directory
         self._lock: IO[bytes] | None = None
         self._builder: CacheBuilder | PartialBuilder | None = None
-        self._pending: list[BuildOrder] = []
+        self._pending: list[BuildCommand] = []
         self._revived = False
         self._reported = 0.0
         self._key_server: KeyServer | None = None
@@ -92,12 +92,12 @@ class Owner:
     @classmethod
     def open(
         cls,
-        content: Opening,
+        content: OpenCache,
         keys: PipeKeyProvider,
         send: Callable[[Event | MetricsEvent], None],
         commands: queue.Queue[_Command],
         turn: Turn | None = None,
-    ) -> Owner:
+    ) -> CacheServer:
         """Open the table that the driver named."""
         from lockgate.framework.store import Catalog
 
@@ -239,7 +239,7 @@ class Owner:
         self._pending.append({"op": "build", "snapshot": snapshot_id, "serve": serve})
         return None  # another owner took the new folder, and builds it
 
-    def _show(self, info: GenerationInfo) -> None:
+    def _show(self, info: CacheVersionInfo) -> None:
         if self._turn is not None:
             values: dict[str, float] = {
                 "snapshot": info.snapshot_id,
@@ -306,11 +306,13 @@ class Owner:
                 self._send({"event": "failed", "snapshot": snapshot_id, "error": refusal})
 
 
-def _built(info: GenerationInfo) -> BuiltEvent:
+def _built(info: CacheVersionInfo) -> BuiltEvent:
     return {"event": "built", "snapshot": info.snapshot_id, "info": info.to_json()}
 
 
-def _distribute(inbox: queue.Queue[Order], keys: PipeKeyProvider, commands: queue.Queue[_Command]) -> None:
+def _distribute(
+    inbox: queue.Queue[CacheCommand], keys: PipeKeyProvider, commands: queue.Queue[_Command]
+) -> None:
     while True:
         message = inbox.get()
         if message["op"] == "answer" or message["op"] == "refuse":  # mypy narrows by no tuple
@@ -325,13 +327,15 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     stdout = private_stdout()
-    inbox: queue.Queue[Order] = queue.Queue()
-    opening: Opening = json.loads(sys.stdin.buffer.readline())
+    inbox: queue.Queue[CacheCommand] = queue.Queue()
+    opening: OpenCache = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
     serve(opening, inbox, stdout)
 
 
-def serve(opening: Opening, inbox: queue.Queue[Order], stdout: IO[bytes], turn: Turn | None = None) -> None:
+def serve(
+    opening: OpenCache, inbox: queue.Queue[CacheCommand], stdout: IO[bytes], turn: Turn | None = None
+) -> None:
     """Own the cache that `opening` names until told to close, or the turn is over."""
     sender = Sender(stdout)
     warnings.showwarning = lambda message, category, *rest: sender.send(
@@ -341,7 +345,7 @@ def serve(opening: Opening, inbox: queue.Queue[Order], stdout: IO[bytes], turn: 
     commands: queue.Queue[_Command] = queue.Queue()
     threading.Thread(target=_distribute, args=(inbox, keys, commands), daemon=True).start()
     try:
-        owner = Owner.open(opening, keys, sender.send, commands, turn)
+        owner = CacheServer.open(opening, keys, sender.send, commands, turn)
     except Exception as error:  # the driver must hear of it, whatever it is
         sender.send({"event": "failed", "snapshot": None, "error": error_to_json(error)})
         sys.exit(1)

@@ -18,7 +18,14 @@ from typing import IO
 from lockgate.framework.keys import KeyProvider
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.server.pipe import Sender, answer_about_keys
-from lockgate.lookup.server.server_messages import Event, LeadingEvent, News, Opening, Order, StartedEvent
+from lockgate.lookup.server.server_messages import (
+    CacheCommand,
+    CacheEvent,
+    Event,
+    LeadingEvent,
+    OpenCache,
+    StartedEvent,
+)
 
 _log = logging.getLogger("lockgate.lookup")
 
@@ -29,7 +36,7 @@ _WELL_AFTER_SECONDS = 10.0
 _LARGEST_LOG_BYTES = 1 << 20
 
 
-def owner_environment() -> dict[str, str]:
+def cache_server_environment() -> dict[str, str]:
     """Return the environment of an owner: our modules, and an Arrow that gives memory back at once.
 
     While a table is loaded, Arrow would else keep for later what numpy needs now: a tenth of the peak.
@@ -38,7 +45,7 @@ def owner_environment() -> dict[str, str]:
     return {"MIMALLOC_PURGE_DELAY": "0", **os.environ, "PYTHONPATH": modules}
 
 
-class OwnerProcess:
+class CacheServerProcess:
     """One owner process, replaced whenever it ends until `close`.
 
     `opening` is the first message to each new one; `on_event` gets its messages, and `started` after a
@@ -47,7 +54,7 @@ class OwnerProcess:
 
     def __init__(
         self,
-        opening: Opening,
+        opening: OpenCache,
         keys: KeyProvider | None,
         log: Path,
         on_event: Callable[[Event | StartedEvent], None],
@@ -70,7 +77,7 @@ class OwnerProcess:
         process = self._process
         return None if process is None or process.poll() is not None else process.pid
 
-    def send(self, message: Opening | Order) -> bool:
+    def send(self, message: OpenCache | CacheCommand) -> bool:
         """Send the owner a message; False if there is none at the moment."""
         sender = self._sender
         if sender is None:
@@ -126,7 +133,7 @@ class OwnerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=owner_environment(),
+                env=cache_server_environment(),
                 start_new_session=True,
             )
             assert process.stdin is not None
@@ -162,25 +169,25 @@ class OwnerProcess:
             self._on_event(message)
 
 
-class LocalOwners:
-    """The owner of a driver that keeps the cache itself, as `sites.Owners`: one link, one host."""
+class LocalCacheServers:
+    """The cache server of a driver that keeps its caches itself: one link, one host (see `CacheServers`)."""
 
     LINK = "driver"
 
     def __init__(
         self,
-        opening: Opening,
+        opening: OpenCache,
         keys: KeyProvider | None,
         directory: CacheDirectory,
-        listener: Callable[[str, News], None],
+        listener: Callable[[str, CacheEvent], None],
     ) -> None:
         self._path = str(directory.path)
         self._listener = listener
-        self._process = OwnerProcess(
+        self._process = CacheServerProcess(
             {**opening, "directory": self._path}, keys, directory.log_path, self._relay
         )
 
-    def send(self, link: str, message: Order) -> bool:
+    def send(self, link: str, message: CacheCommand) -> bool:
         """Send the owner a message; False if there is none at the moment."""
         return self._process.send(message)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lockgate.lookup.cache.backends import Storage
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.loader import Progress
-from lockgate.lookup.cache.version_info import GenerationInfo
+from lockgate.lookup.cache.version_info import CacheVersionInfo
 from lockgate.lookup.partial.choice import is_partial
 from lockgate.lookup.partial.partial_cache import PartialCache
 from lockgate.lookup.remote.query_client import reader_for
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lockgate.lookup.cache.directory import CacheDirectory
 
 
-def partial_info(snapshot: Snapshot, cache: PartialCache, changes: int, started: float) -> GenerationInfo:
+def partial_info(snapshot: Snapshot, cache: PartialCache, changes: int, started: float) -> CacheVersionInfo:
     """Return the facts about a snapshot that a partial cache answers; its rows are those of the table."""
-    return GenerationInfo(
+    return CacheVersionInfo(
         snapshot_id=snapshot.id,
         fingerprint=fingerprint(snapshot),
         rows=snapshot.total_record_count,
@@ -49,7 +49,7 @@ class PartialBuilder:
         self._cache = PartialCache(table, spec, layout, reader_for(table, spec, layout))
         self._service = PartialService(directory, self._cache)
 
-    def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
+    def build(self, snapshot_id: int, *, serve: bool = True) -> CacheVersionInfo:
         """Make a snapshot answerable; `serve` and errors as for `CacheBuilder.build`."""
         started = time.monotonic()
         snapshot = self._table.snapshot(snapshot_id)

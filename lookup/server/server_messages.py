@@ -1,7 +1,7 @@
-"""Messages between a driver and the owners of its caches, through pipes and, from executors, the bridge.
+"""Messages between a driver and its cache servers, through pipes and, from executors, the bridge.
 
-`Event` is what an owner says, or a process that stands by; `Order` is what the driver tells it. `snapshot` is
-the id of a snapshot, `rows` a number of rows.
+`Event` comes from a cache server or a process that stands by; `CacheCommand` goes to it. `snapshot` is the id
+of a snapshot, `rows` a number of rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from lockgate.framework.spark import ErrorJson
-from lockgate.lookup.cache.version_info import GenerationJson
+from lockgate.lookup.cache.version_info import CacheVersionJson
 from lockgate.lookup.spec.lookup_spec import SpecJson
 
 # --- from a process ------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class BuiltEvent(TypedDict):
 
     event: Literal["built"]
     snapshot: int
-    info: GenerationJson
+    info: CacheVersionJson
 
 
 class RemovedEvent(TypedDict):
@@ -217,12 +217,12 @@ class GoneEvent(TypedDict):
 
 
 # The messages for `Hosts`, from processes or from the driver itself.
-News: TypeAlias = Event | GoneEvent
+CacheEvent: TypeAlias = Event | GoneEvent
 
 # --- to a process --------------------------------------------------------------------------------
 
 
-class Opening(TypedDict):
+class OpenCache(TypedDict):
     """The lookup of a process, which is the first that it is told.
 
     `location` is the folder of the cache as each host finds it, `directory` the folder itself, null where the
@@ -239,7 +239,7 @@ class Opening(TypedDict):
     spec: SpecJson
 
 
-class BuildOrder(TypedDict):
+class BuildCommand(TypedDict):
     """A state to build; `serve`: batches will get it."""
 
     op: Literal["build"]
@@ -247,7 +247,7 @@ class BuildOrder(TypedDict):
     serve: bool
 
 
-class HoldOrder(TypedDict):
+class HoldCommand(TypedDict):
     """The states that a lookup needs, and now and then what it says of itself."""
 
     op: Literal["hold"]
@@ -256,14 +256,14 @@ class HoldOrder(TypedDict):
     status: dict[str, Any] | None
 
 
-class CloseOrder(TypedDict):
+class CloseCommand(TypedDict):
     """A lookup that ends."""
 
     op: Literal["close"]
     name: str
 
 
-Order: TypeAlias = BuildOrder | HoldOrder | CloseOrder | KeyReply
+CacheCommand: TypeAlias = BuildCommand | HoldCommand | CloseCommand | KeyReply
 
 # --- from the driver to an executor --------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class StartCommand(TypedDict):
     do: Literal["start"]
     name: str
     command: list[str]
-    opening: Opening
+    opening: OpenCache
 
 
 class SayCommand(TypedDict):
@@ -282,7 +282,7 @@ class SayCommand(TypedDict):
 
     do: Literal["say"]
     name: str
-    message: Order
+    message: CacheCommand
 
 
 class StopCommand(TypedDict):

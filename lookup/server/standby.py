@@ -25,7 +25,7 @@ from lockgate.lookup.spec import cache_paths
 
 if TYPE_CHECKING:
     # Imported for types alone: a process that waits must be small.
-    from lockgate.lookup.server.server_messages import LeadingEvent, Opening, Order, WaitingEvent
+    from lockgate.lookup.server.server_messages import CacheCommand, LeadingEvent, OpenCache, WaitingEvent
 
 _POLL_SECONDS = 0.1
 _NICENESS = 5
@@ -36,8 +36,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     stdout = private_stdout()
-    opening: Opening = json.loads(sys.stdin.buffer.readline())
-    inbox: queue.Queue[Order] = queue.Queue()
+    opening: OpenCache = json.loads(sys.stdin.buffer.readline())
+    inbox: queue.Queue[CacheCommand] = queue.Queue()
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
     folder = cache_paths.local_path(opening["location"])
     lock = _wait_for_turn(folder, opening["name"], stdout)
@@ -95,7 +95,7 @@ def _wait_for_turn(folder: Path, name: str, stdout: IO[bytes]) -> IO[bytes]:
         time.sleep(_POLL_SECONDS)
 
 
-def read_lines(stream: IO[bytes], inbox: queue.Queue[Order]) -> None:
+def read_lines(stream: IO[bytes], inbox: queue.Queue[CacheCommand]) -> None:
     """Put each message into `inbox`, and end the process with the stream."""
     for line in stream:
         inbox.put(json.loads(line))

@@ -11,7 +11,7 @@ from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.spec.failures import error_from_json
 
 # An executor starts its process within a second or two; one on a busy host takes longer.
-_OWNER_SECONDS = 60.0
+_CACHE_SERVER_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
 
@@ -32,9 +32,9 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
             raise error_from_json(refusal)
         with contextlib.suppress(FileNotFoundError):  # nobody has made the folder yet
             directory.want(snapshot_id, mark)
-        if directory.has_owner():
+        if directory.has_cache_server():
             seen = time.monotonic()
-        elif time.monotonic() - seen > min(seconds, _OWNER_SECONDS):
+        elif time.monotonic() - seen > min(seconds, _CACHE_SERVER_SECONDS):
             raise LookupCacheError(
                 f"no owner builds the lookup cache {directory.path} on this host ({socket.gethostname()}), "
                 f"so snapshot {snapshot_id} never comes: start Spark with "

@@ -22,7 +22,7 @@ from lockgate.lookup.cache.builder import fingerprint
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.version_info import mark_of
 from lockgate.lookup.driver.lookup_tables import LookupTable, make_spec, open_lookup
-from lockgate.lookup.driver.pinned_snapshots import Pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join import lookup_worker
 from lockgate.lookup.server.key_server import KeyServer, fetch_cipher
@@ -333,9 +333,9 @@ def test_a_batch_that_is_planned_again_after_its_snapshot_was_replaced(tmp_path:
     lookup = started(catalog, tmp_path / "cache")
     try:
         assert lookup.pin("query", 0) == 2
-        mark = Pins(table, lookup.id).mark("query", 0)
+        mark = PinnedSnapshots(table, lookup.id).mark("query", 0)
         assert mark == mark_of(fingerprint(table.snapshot(2)))
-        assert Pins(table, lookup.id).get("query", 0) == 2
+        assert PinnedSnapshots(table, lookup.id).get("query", 0) == 2
         table.rollback(1)
         table.append(rows("new"))
         # The pin holds a number that is another snapshot's by now.
@@ -357,11 +357,11 @@ def test_pins_of_older_drivers_have_no_mark(tmp_path: Path) -> None:
     table = dimension(tmp_path).load_table("db.dim")
     table.append(rows("old"))
     table.record_consumer("lockgate-query-id-7", 1)
-    pins = Pins(table, "id")
+    pins = PinnedSnapshots(table, "id")
     assert (pins.get("query", 7), pins.mark("query", 7)) == (1, None)
     pins.record("query", 8, 1, 99)
     pins.record("query", 9, 0, 0)
-    again = Pins(table, "id")
+    again = PinnedSnapshots(table, "id")
     assert [(again.get("query", n), again.mark("query", n)) for n in (8, 9)] == [(1, 99), (0, None)]
     assert again.name_of("query", 8) == "lockgate-query-id-8.99"
 

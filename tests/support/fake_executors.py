@@ -21,8 +21,8 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver.cache_hosts import Listener, LocalSite, Owners
-from lockgate.lookup.driver.cluster import ExecutorOwners, commands_of, owner_event
+from lockgate.lookup.driver.cache_hosts import CacheServers, Listener, LocalCacheHost
+from lockgate.lookup.driver.cluster import ExecutorCacheServers, cache_server_event, commands_of
 from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
@@ -120,7 +120,7 @@ class FakeExecutor:
 
     def _said(self, name: str, event: dict[str, Any]) -> None:
         if self.alive and event["event"] != "metrics":
-            for reply in asked("lookup.event", owner_event, executor=self.id, name=name, event=event):
+            for reply in asked("lookup.event", cache_server_event, executor=self.id, name=name, event=event):
                 self._say(name, reply)
 
     def kill(self) -> None:
@@ -182,7 +182,7 @@ class FakeExecutors:
             time.sleep(0.01)
 
 
-class FakeSite(LocalSite):
+class FakeCacheHost(LocalCacheHost):
     """A cluster without Spark."""
 
     local = False
@@ -191,8 +191,8 @@ class FakeSite(LocalSite):
         self._executors = executors
         self._python = python
 
-    def start(self, opening: Any, keys: Any, directory: CacheDirectory, listener: Listener) -> Owners:
-        return ExecutorOwners(self._executors, self._python, opening, keys, listener)
+    def start(self, opening: Any, keys: Any, directory: CacheDirectory, listener: Listener) -> CacheServers:
+        return ExecutorCacheServers(self._executors, self._python, opening, keys, listener)
 
 
 class World:
@@ -214,7 +214,7 @@ class World:
         folder = str(self.folder / "cache")
         given = {"lookup.cache-dir": folder, "lookup.refresh.interval": "50 ms", **options}
         started = Lookup(
-            self.catalog, table, make_spec(table, "id", options=given), FakeSite(self.executors, python)
+            self.catalog, table, make_spec(table, "id", options=given), FakeCacheHost(self.executors, python)
         )
         self.lookups.append(started)
         return started

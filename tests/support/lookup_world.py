@@ -13,7 +13,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.framework.store.tables.table import Table
-from lockgate.lookup.driver.cache_hosts import Site
+from lockgate.lookup.driver.cache_hosts import CacheHost
 from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
@@ -40,14 +40,14 @@ class World:
         self.catalog.create_namespace("db", ignore_if_exists=True)
         return self.catalog.create_table("db.dim", schema)
 
-    def lookup(self, site: Site | None = None, **options: str) -> Lookup:
+    def lookup(self, cache_host: CacheHost | None = None, **options: str) -> Lookup:
         table = self.catalog.load_table("db.dim")
         given = {
             "lookup.cache-dir": str(self.folder / "cache"),
             "lookup.refresh.interval": "50 ms",
             **options,
         }
-        started = Lookup(self.catalog, table, make_spec(table, "id", options=given), site)
+        started = Lookup(self.catalog, table, make_spec(table, "id", options=given), cache_host)
         self.lookups.append(started)
         return started
 

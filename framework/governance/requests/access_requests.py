@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from lockgate.errors import AccessDeniedError, InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.governance.authorizer import RangerAuthorizer, access_of
-from lockgate.framework.governance.policy_principals import Rights, holder_of, holders_of, rights_of
+from lockgate.framework.governance.policy_principals import (
+    Rights,
+    policy_principal,
+    policy_principals,
+    rights_of,
+)
 from lockgate.framework.governance.ranger.conditions.ranger_request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.plugins import current_principal, plugins
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 Columns = tuple[str, ...]
 # Users, groups and roles, by these words.
-Whom = dict[str, tuple[str, ...]]
+Grantees = dict[str, tuple[str, ...]]
 
 
 @runtime_checkable
@@ -37,18 +42,18 @@ class PolicyStore(Protocol):
         """Take a grant out of the policies; raises as `grant`."""
 
 
-def office_of(location: str) -> Office:
+def access_requests(location: str) -> AccessRequests:
     """Return the office for the warehouse at `location`; ProcedureError if nobody decides about it."""
     authorizers = [each for each in plugins().objects() if isinstance(each, RangerAuthorizer)]
     found = [each for each in authorizers if each.decides_at(location)]
     if len(found) != 1:
         what = "no policies decide" if not found else "several sets of policies decide"
         raise ProcedureError(f"{what} about this warehouse: register one RangerAuthorizer for it")
-    return Office(found[0])
+    return AccessRequests(found[0])
 
 
 @dataclass(frozen=True)
-class Office:
+class AccessRequests:
     """Requests and grants about the tables of one authorizer, in the name of the one who asks."""
 
     authorizer: RangerAuthorizer
@@ -56,13 +61,13 @@ class Office:
     def rights(self, table: str, columns: Sequence[str], *, has_key: bool) -> list[Rights]:
         """Return what each user, group and role that policies name may do with a table."""
         engine, resource = self._engine, self.authorizer.resource_of(table)
-        holders = holders_of(engine, resource)
+        holders = policy_principals(engine, resource)
         return [rights_of(engine, each, resource, columns, has_key=has_key) for each in holders]
 
     def own_rights(self, table: str, columns: Sequence[str], *, has_key: bool) -> Rights:
         """Return what the one who asks may do with a table."""
-        resource, holder = self.authorizer.resource_of(table), holder_of(current_principal())
-        return rights_of(self._engine, holder, resource, columns, has_key=has_key)
+        resource, principal = self.authorizer.resource_of(table), policy_principal(current_principal())
+        return rights_of(self._engine, principal, resource, columns, has_key=has_key)
 
     @property
     def _engine(self) -> Engine:
@@ -99,14 +104,14 @@ class Office:
         self._store().revoke(self._change(table, columns, actions, to))
         return self._engine.version, self._decided(table, columns, to, "refused")
 
-    def _decided(self, table: str, columns: Columns, to: Whom, state: State) -> int:
+    def _decided(self, table: str, columns: Columns, to: Grantees, state: State) -> int:
         folder = self.authorizer.requests
         if folder is None:
             return 0
         by = current_principal().user
         return sum(folder.decide(table, user, columns, state, by) for user in to.get("users", ()))
 
-    def _change(self, table: str, columns: Columns, actions: Columns, to: Whom) -> GrantChange:
+    def _change(self, table: str, columns: Columns, actions: Columns, to: Grantees) -> GrantChange:
         self.check_grantor(table, columns)
         levels: dict[str, Columns] = {
             level: (value,) for level, value in self.authorizer.resource_of(table).items()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import Action
-from lockgate.framework.governance.requests.access_requests import office_of
+from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.plugins import current_principal
 from lockgate.framework.spark import whole_refusal
 from lockgate.framework.store import batches_of
@@ -52,11 +52,11 @@ class AccessTable:
 
 
 def _rows(table: Table) -> list[_Row]:
-    office, columns = office_of(table.location), list(table.schema.field_names)
+    requests, columns = access_requests(table.location), list(table.schema.field_names)
     name = f"{table.identifier.namespace}.{table.identifier.table}"
     has_key = table.schema.has_primary_key
-    mine = office.own_rights(name, columns, has_key=has_key)
-    grantable = [column for column in columns if office.may_grant(name, column)]
+    mine = requests.own_rights(name, columns, has_key=has_key)
+    grantable = [column for column in columns if requests.may_grant(name, column)]
     found = list(_of_holder(mine, columns, whole=True))
     if not found and not grantable:
         lacks = whole_refusal(current_principal(), table)
@@ -65,22 +65,22 @@ def _rows(table: Table) -> list[_Row]:
             lacks,
         )
     if grantable:
-        whole = office.may_grant(name, "*")
-        for each in office.rights(name, columns, has_key=has_key):
-            if each.holder != mine.holder:
+        whole = requests.may_grant(name, "*")
+        for each in requests.rights(name, columns, has_key=has_key):
+            if each.principal != mine.principal:
                 found += _of_holder(each, grantable, whole=whole)
     return found
 
 
 def _of_holder(rights: Rights, columns: list[str], *, whole: bool) -> Iterator[_Row]:
-    holder = (rights.holder.kind, rights.holder.name)
+    principal = (rights.principal.kind, rights.principal.name)
     if whole and rights.actions:
-        yield (*holder, None, ",".join(rights.actions), None, None)
+        yield (*principal, None, ",".join(rights.actions), None, None)
     rows = "all" if rights.row_filter is None else "some"
     for column in columns:
         if column in rights.readable:
             values = "masked" if column in rights.masked else "shown"
-            yield (*holder, column, Action.SELECT.value, values, rows)
+            yield (*principal, column, Action.SELECT.value, values, rows)
 
 
 TABLES: dict[str, SystemTable] = {"access": AccessTable()}

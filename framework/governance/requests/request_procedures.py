@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
-from lockgate.framework.governance.requests.access_requests import Office, office_of
+from lockgate.framework.governance.requests.access_requests import AccessRequests, access_requests
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table")
@@ -18,8 +18,8 @@ def _list(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
 
 
-def _office(context: ProcedureContext) -> Office:
-    return office_of(context.catalog.warehouse)
+def _access_requests(context: ProcedureContext) -> AccessRequests:
+    return access_requests(context.catalog.warehouse)
 
 
 class RequestAccess(Procedure):
@@ -37,7 +37,7 @@ class RequestAccess(Procedure):
         """Return the request's id; it is not said whether the table exists."""
         table = context.identifier(arguments["table"])
         columns, actions = _list(arguments["columns"]), _list(arguments["actions"])
-        found = _office(context).request(table, columns, actions, arguments["reason"])
+        found = _access_requests(context).request(table, columns, actions, arguments["reason"])
         return [(found.id, found.state)]
 
 
@@ -62,10 +62,12 @@ class _Change(Procedure):
             raise InputError(f"{self.name} needs somebody: give users, groups or roles")
         table = context.identifier(arguments["table"])
         return [
-            self._done(_office(context), table, _list(arguments["columns"]), _list(arguments["actions"]), to)
+            self._done(
+                _access_requests(context), table, _list(arguments["columns"]), _list(arguments["actions"]), to
+            )
         ]
 
-    def _done(self, office: Office, *what: Any) -> tuple[int, int]:
+    def _done(self, requests: AccessRequests, *what: Any) -> tuple[int, int]:
         raise NotImplementedError  # each of the procedures below has its own
 
 
@@ -75,8 +77,8 @@ class GrantAccess(_Change):
     name = "grant"
     description = "Grant access to a table or to some of its columns, by a policy."
 
-    def _done(self, office: Office, *what: Any) -> tuple[int, int]:
-        return office.grant(*what)
+    def _done(self, requests: AccessRequests, *what: Any) -> tuple[int, int]:
+        return requests.grant(*what)
 
 
 class Revoke(_Change):
@@ -85,8 +87,8 @@ class Revoke(_Change):
     name = "revoke"
     description = "Take access back that a policy of exactly this table and these columns grants."
 
-    def _done(self, office: Office, *what: Any) -> tuple[int, int]:
-        return office.revoke(*what)
+    def _done(self, requests: AccessRequests, *what: Any) -> tuple[int, int]:
+        return requests.revoke(*what)
 
 
 PROCEDURES = (RequestAccess(), GrantAccess(), Revoke())

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ProcedureError
-from lockgate.framework.governance.requests.access_requests import office_of
+from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.store import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
@@ -47,10 +47,10 @@ class AccessRequests:
 
 def _rows(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     try:
-        office = office_of(catalog.warehouse)
+        requests = access_requests(catalog.warehouse)
     except ProcedureError:
         return
-    for each in office.requests():
+    for each in requests.requests():
         asked = datetime.fromtimestamp(each.asked_millis / 1000, UTC)
         columns = ",".join(each.columns) or None
         what = (each.id, each.user, each.table, columns, ",".join(each.accesses), each.reason)

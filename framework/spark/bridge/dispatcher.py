@@ -122,14 +122,14 @@ class Dispatcher:
         return self._handler(operation, request)(OperationContext(self, request), request)
 
     def _answer(self, question: Question) -> object:
-        asker = self.sessions.asker(question.asker)
+        session = self.sessions.request_session(question.asker)
         try:
-            context = OperationContext(self, question.request, asker, question.session)
+            context = OperationContext(self, question.request, session, question.session)
             caller = Caller(question.user, "spark", question.session)
             with acting_as(caller), answering_session(context.session_conf), errors_named():
                 return self._handler(question.operation, question.request)(context, question.request)
         finally:
-            asker.leave()
+            session.leave()
 
     def _handler(self, operation: str, request: Mapping[str, Any]) -> Handler:
         """Return what answers a request, which has what the operation declares; else BridgeError."""

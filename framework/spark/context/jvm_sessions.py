@@ -18,7 +18,7 @@ class Sessions:
     def __init__(self) -> None:
         self._attached: SparkSession | None = None
         # The JVM's class. To find it by its name would cost each question another call.
-        self._askers: Any = None
+        self._requests: Any = None
         self._client: Any = None
         self._pinned = False
 
@@ -27,7 +27,7 @@ class Sessions:
         from py4j.clientserver import ClientServer
 
         context: Any = session.sparkContext
-        self._askers = java_class(context, "io.lockgate.spark.bridge.RequestSessions")
+        self._requests = java_class(context, "io.lockgate.spark.bridge.RequestSessions")
         self._client = context._gateway._gateway_client
         # Only with it do all calls of one thread here arrive on one thread of the JVM.
         self._pinned = isinstance(context._gateway, ClientServer)
@@ -39,9 +39,9 @@ class Sessions:
         found: Any = self._attached
         return None if found is None or found.sparkContext._jsc is None else found
 
-    def asker(self, number: int | None) -> Asker:
-        """Return the asker of a question, by its number there."""
-        return Asker(self, number)
+    def request_session(self, number: int | None) -> RequestSession:
+        """Return the session that a request came from, by the number of the request."""
+        return RequestSession(self, number)
 
     def thread_ends(self) -> None:
         """Close the calling thread's connection to the JVM; py4j would leave it to the garbage collector."""
@@ -60,16 +60,16 @@ class Sessions:
             raise BridgeError("no Spark session is attached: call lockgate.attach(spark)")
         found = None
         if number is not None:
-            found = self._askers.enter(number) if self._pinned else self._askers.session(number)
+            found = self._requests.enter(number) if self._pinned else self._requests.session(number)
         if found is None:
             return self._attached, None
         return SparkSession(self._attached.sparkContext, found), found if self._pinned else None
 
     def _leave(self, entered: Any) -> None:
-        self._askers.leave(entered)
+        self._requests.leave(entered)
 
 
-class Asker:
+class RequestSession:
     """The thread of the JVM that waits for an answer.
 
     Python answers on another thread. What that calls in the JVM acts for the one that waits, with its active
@@ -81,9 +81,9 @@ class Asker:
         self._number = number
         self._entered: Any = None
 
-    def apart(self) -> Asker:
-        """Return the same asker for another thread."""
-        return Asker(self._sessions, self._number)
+    def apart(self) -> RequestSession:
+        """Return the same session for another thread."""
+        return RequestSession(self._sessions, self._number)
 
     def spark(self) -> SparkSession:
         """Return the session that asks; BridgeError if none is attached."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.access import Principal
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
-    from lockgate.framework.spark.context.jvm_sessions import Asker
+    from lockgate.framework.spark.context.jvm_sessions import RequestSession
     from lockgate.framework.spark.messages.shared_messages import MicroBatch
     from lockgate.framework.store import (
         Catalog,
@@ -39,20 +39,22 @@ class OperationContext:
         self,
         dispatcher: Dispatcher,
         request: Mapping[str, Any],
-        asker: Asker | None = None,
+        request_session: RequestSession | None = None,
         session: str | None = None,
     ) -> None:
         self.dispatcher = dispatcher
         # The name of the session that asks, as its JVM knows it; None for what no session asks.
         self.session = session
         self._request = request
-        self._asker = asker or dispatcher.sessions.asker(None)
+        self._request_session = request_session or dispatcher.sessions.request_session(None)
         # Tables loaded for this request, by the identity of the object that names them, which is kept.
         self._loaded: dict[int, tuple[object, tuple[Table, TableSchema]]] = {}
 
     def about(self, named: Mapping[str, Any]) -> OperationContext:
         """Return the context of the same request about another table, named by `named`."""
-        return OperationContext(self.dispatcher, {**self._request, **named}, self._asker, self.session)
+        return OperationContext(
+            self.dispatcher, {**self._request, **named}, self._request_session, self.session
+        )
 
     @contextmanager
     def apart(self, named: Mapping[str, Any]) -> Iterator[OperationContext]:
@@ -60,13 +62,13 @@ class OperationContext:
 
         The thread then acts for the one that waits, and asks nothing of the JVM after that.
         """
-        asker = self._asker.apart()
-        own = OperationContext(self.dispatcher, {**self._request, **named}, asker, self.session)
+        request_session = self._request_session.apart()
+        own = OperationContext(self.dispatcher, {**self._request, **named}, request_session, self.session)
         try:
             with answering_session(own.session_conf):
                 yield own
         finally:
-            asker.leave()
+            request_session.leave()
             self.dispatcher.sessions.thread_ends()
 
     @property
@@ -89,7 +91,7 @@ class OperationContext:
     @cached_property
     def spark(self) -> SparkSession:
         """The session that asks: the active one of the thread that waits, with its views, confs and jobs."""
-        return self._asker.spark()
+        return self._request_session.spark()
 
     def session_conf(self, key: str) -> str:
         """Return a conf of the session that asks; "" if it is not set."""

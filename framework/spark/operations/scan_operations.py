@@ -117,7 +117,7 @@ def _is_keepable(
 
     Rows that need a key do not outlive their query: a user who loses the key must lose them too.
     """
-    from lockgate.framework.store.pruning.selected_files import FILE_OPTIONS
+    from lockgate.framework.store.pruning.file_options import FILE_OPTIONS
 
     is_pinned = reads_named_snapshot(table, request, partial(selected_by, context))
     if not is_pinned or FILE_OPTIONS & table.schema.options.keys():

@@ -91,7 +91,7 @@ def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
     adds = request["mode"] in ("append", "delete") and request["replacement"] is None
     return {
-        "write_id": context.dispatcher.writes.begin(table, afresh=_replaces_all(request)),
+        "write_id": context.dispatcher.writes.begin(table, replace_all=_replaces_all(request)),
         "location": context.hadoop_path(table, table.paths.data_location),
         "schema_id": schema.id,
         "fields": [

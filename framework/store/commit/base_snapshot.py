@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Basis:
+class BaseSnapshot:
     """The snapshot that changes were computed from; 0 is the empty table.
 
     `commit_id` (see `Snapshot.commit_id`) tells it from another that got its number after a rollback.
@@ -33,25 +33,25 @@ class Basis:
     commit_id: str | None = None
 
 
-class BasisCheck:
-    """Refuses changes whose basis has changed; what an earlier attempt looked at is not read again."""
+class BaseSnapshotCheck:
+    """Refuses changes whose base snapshot is out of date; an earlier attempt's entries are not read again."""
 
-    def __init__(self, table: TableHandle, basis: Basis) -> None:
+    def __init__(self, table: TableHandle, base: BaseSnapshot) -> None:
         self._table = table
-        self._basis = basis
+        self._base = base
         self._seen: Snapshot | None = None
 
     def check(
         self, head: Snapshot, concerns: Callable[[ManifestEntry], bool], *, marks_concern: bool = False
     ) -> None:
-        """Raise CommitConflictError if a file that `concerns` the changes came or went after the basis.
+        """Raise CommitConflictError if a file that `concerns` the changes came or went after its base.
 
         With `marks_concern` also if rows were deleted by vectors, of whatever file.
         """
-        basis = self._basis.snapshot_id
-        if basis > head.id or self._was_given_again():
+        base_id = self._base.snapshot_id
+        if base_id > head.id or self._was_given_again():
             raise CommitConflictError(
-                f"the changes were computed from snapshot {basis}, which was rolled back; "
+                f"the changes were computed from snapshot {base_id}, which was rolled back; "
                 "repeat the statement"
             )
         if self._seen is None:
@@ -61,11 +61,11 @@ class BasisCheck:
         self._seen = head
 
     def _check_shown(self, concerns: Callable[[ManifestEntry], bool]) -> None:
-        """Refuse changes of rows that were in the basis already, but that no query of it shows."""
+        """Refuse changes of rows of the base snapshot that none of its queries shows."""
         if not self._table.schema.has_primary_key or not self._table.schema.has_vectors:
             return
         try:
-            snapshot = self._table.snapshot(self._basis.snapshot_id)
+            snapshot = self._table.snapshot(self._base.snapshot_id)
         except SnapshotNotFoundError:
             return
         schema = self._table.schema
@@ -78,33 +78,33 @@ class BasisCheck:
                 )
 
     def _was_given_again(self) -> bool:
-        """Say whether another snapshot has the number of the basis; one that has expired keeps it."""
-        if self._basis.commit_id is None or self._basis.snapshot_id == 0:
+        """Return whether another snapshot has the id of the base now; after its expiry that is never so."""
+        if self._base.commit_id is None or self._base.snapshot_id == 0:
             return False
         try:
-            return self._table.snapshot(self._basis.snapshot_id).commit_id != self._basis.commit_id
+            return self._table.snapshot(self._base.snapshot_id).commit_id != self._base.commit_id
         except SnapshotNotFoundError:
             return False
 
     def _first_unseen(self) -> int:
         seen = self._seen
-        if seen is not None and seen.id > self._basis.snapshot_id:
+        if seen is not None and seen.id > self._base.snapshot_id:
             try:
                 if self._table.snapshot(seen.id).commit_id == seen.commit_id:
                     return seen.id + 1
             except SnapshotNotFoundError:
                 pass  # a rollback, or expiry, which the first snapshot that is missing tells of
-        return self._basis.snapshot_id + 1
+        return self._base.snapshot_id + 1
 
     def _check_one(
         self, snapshot_id: int, concerns: Callable[[ManifestEntry], bool], marks_concern: bool
     ) -> None:
-        basis = self._basis.snapshot_id
+        base_id = self._base.snapshot_id
         try:
             snapshot = self._table.snapshot(snapshot_id)
         except SnapshotNotFoundError:
             raise CommitConflictError(
-                f"the changes were computed from snapshot {basis}, and snapshot {snapshot_id} has expired "
+                f"the changes were computed from snapshot {base_id}, and snapshot {snapshot_id} has expired "
                 "since, so its changes are unknown; repeat the statement"
             ) from None
         # A compaction changes no row, so that whatever it meets keeps its meaning.
@@ -112,14 +112,14 @@ class BasisCheck:
             return
         if marks_concern and snapshot.commit_kind is CommitKind.OVERWRITE and self._marks(snapshot):
             raise CommitConflictError(
-                f"snapshot {snapshot_id} deleted rows after snapshot {basis}, from which the changes were "
+                f"snapshot {snapshot_id} deleted rows after snapshot {base_id}, from which the changes were "
                 "computed; repeat the statement"
             )
         for entry in self._table.manifests.delta_entries(snapshot):
             if concerns(entry):
                 raise CommitConflictError(
                     f"snapshot {snapshot_id} changed partition {entry.partition!r}, bucket {entry.bucket}, "
-                    f"after snapshot {basis}, which the changes were computed from; repeat the statement"
+                    f"after snapshot {base_id}, which the changes were computed from; repeat the statement"
                 )
 
     def _marks(self, snapshot: Snapshot) -> bool:

@@ -23,7 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import table_options
 from lockgate.framework.plugins import RowsCommitted, publish
-from lockgate.framework.store.commit.base_snapshot import Basis, BasisCheck
+from lockgate.framework.store.commit.base_snapshot import BaseSnapshot, BaseSnapshotCheck
 from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges
 from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
 from lockgate.framework.store.commit.commit_schema import schema_to_commit
@@ -99,8 +99,8 @@ def commit_messages(
     the caller to delete.
     """
     messages = indexed(table, messages)
-    basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
-    request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked, index)
+    base_snapshot = None if base_snapshot_id is None else BaseSnapshot(base_snapshot_id, base_commit_id)
+    request = request_of(table, messages, kind, user, identifier, base_snapshot, overwrite, marked, index)
     request = dataclasses.replace(
         request,
         replaces=replaces,
@@ -139,8 +139,12 @@ class _Attempts:
         given = [*self.own_index, self.request.index_files]
         self._files = CommitFiles(self.table, given, self.of_manifests)
         self._earlier = EarlierTries(self.table, self.request)
-        bases = (self.request.basis, self.request.placed)
-        self._bases = [BasisCheck(self.table, basis) for basis in bases if basis is not None]
+        bases = (self.request.base_snapshot, self.request.placed)
+        self._bases = [
+            BaseSnapshotCheck(self.table, base_snapshot)
+            for base_snapshot in bases
+            if base_snapshot is not None
+        ]
 
     def run(self) -> Snapshot:
         options = self.table.options
@@ -261,14 +265,14 @@ class _Attempts:
         if request.deletes:
             check_known_index(self.table, head)
         self._check_basis(head, schema)
-        afresh = self._starts_afresh(head)
+        replaces_all = self._replaces_all(head)
         self._index = None
         if request.index is not None:
             request.index.check(head)
             self._index = request.index
         elif written.has_hash_index:
-            self._index = HashChanges(self.table, None if afresh else head, request)
-        if afresh:
+            self._index = HashChanges(self.table, None if replaces_all else head, request)
+        if replaces_all:
             return request.changes
         # Paimon's `rescale` gives a partition another number of buckets, of which no schema tells.
         fixed = schema.bucket_count > 0
@@ -291,7 +295,7 @@ class _Attempts:
             check_buckets(base, changes)
         return changes
 
-    def _starts_afresh(self, head: Snapshot | None) -> bool:
+    def _replaces_all(self, head: Snapshot | None) -> bool:
         """Say whether the files before lie in other partitions, so that no manifest can hold both."""
         if head is None or not self.request.replaces:
             return False
@@ -315,13 +319,13 @@ class _Attempts:
         request = self.request
         if head is None or request.kind is CommitKind.COMPACT:
             return
-        for basis in self._bases:
+        for base in self._bases:
             if schema.table_options.get_option(table_options.ISOLATION) == "serializable":
-                basis.check(head, lambda entry: True, marks_concern=True)
+                base.check(head, lambda entry: True, marks_concern=True)
             elif request.overwrite is not None:
-                basis.check(head, self._is_overwritten, marks_concern=True)
+                base.check(head, self._is_overwritten, marks_concern=True)
             elif self.table.schema.has_primary_key:
-                basis.check(head, self._holds_same_keys)
+                base.check(head, self._holds_same_keys)
 
     def _holds_same_keys(self, entry: ManifestEntry) -> bool:
         """Say whether a file may hold keys that are written."""
@@ -334,9 +338,9 @@ class _Attempts:
 
     # --- write what the snapshot refers to ---------------------------------------------------
 
-    def _index_after(self, head: Snapshot | None, afresh: bool) -> str | None:
+    def _index_after(self, head: Snapshot | None, replaces_all: bool) -> str | None:
         """Return the index manifest of the new snapshot; one of a table that was replaced ends with it."""
-        before = None if head is None or afresh else head.index_manifest
+        before = None if head is None or replaces_all else head.index_manifest
         return self._files.index(before, self._index)
 
     def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
@@ -365,8 +369,8 @@ class _Attempts:
         delta_list, delta_size = self._files.delta_list(hidden)
         recorded = self.request.changelog
         changelog_list, changelog_size = self._files.changelog_list(plain.all_without(recorded))
-        afresh = head is None or self._starts_afresh(head)
-        base = [] if head is None or afresh else self.table.manifests.manifests(head)
+        replaces_all = head is None or self._replaces_all(head)
+        base = [] if head is None or replaces_all else self.table.manifests.manifests(head)
         base_list, base_size = self._files.base_list(
             base, plain, scrub=scrub, everything=self.request.merges_manifests
         )
@@ -386,11 +390,13 @@ class _Attempts:
             commit_identifier=self.request.identifier,
             commit_kind=self.request.kind,
             time_millis=now_millis(),
-            total_record_count=(head.total_record_count if head and not afresh else 0) + added - deleted,
+            total_record_count=(head.total_record_count if head and not replaces_all else 0)
+            + added
+            - deleted,
             delta_record_count=added - deleted,
             uuid=str(uuid.uuid4()),
             writer_version=f"lockgate-{VERSION}",
-            index_manifest=self._index_after(head, afresh),
+            index_manifest=self._index_after(head, replaces_all),
             watermark=head.watermark if head else None,
             statistics=self._statistics_after(head, plain, scrub=scrub),
             next_row_id=head.next_row_id if head else None,

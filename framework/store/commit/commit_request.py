@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lockgate.errors import InputError, UnsupportedError, nearest
-from lockgate.framework.store.commit.base_snapshot import Basis
+from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
@@ -53,7 +53,7 @@ class CommitRequest:
     identifier: int
     changes: tuple[ManifestEntry, ...]
     overwrite: Callable[[Partition], bool] | None
-    basis: Basis | None
+    base_snapshot: BaseSnapshot | None
     replaces: bool = False
     merges_manifests: bool = False
     index: GivenIndex | None = None
@@ -62,7 +62,7 @@ class CommitRequest:
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
     changelog: tuple[ManifestEntry, ...] = ()
-    placed: Basis | None = None
+    placed: BaseSnapshot | None = None
 
     @property
     def deletes(self) -> bool:
@@ -87,7 +87,7 @@ def request_of(
     kind: str,
     user: str | None,
     identifier: int | None,
-    basis: Basis | None,
+    base_snapshot: BaseSnapshot | None,
     overwrite: Overwrite | None,
     marked: Sequence[MarkedRows] = (),
     index: GivenIndex | None = None,
@@ -124,7 +124,7 @@ def request_of(
         identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
         changes=tuple(changes),
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
-        basis=basis,
+        base_snapshot=base_snapshot,
         index=index,
         marked=tuple(marked),
         hashes=_hashes(messages),
@@ -135,7 +135,7 @@ def request_of(
 
 def _placed(
     table: TableHandle, messages: Sequence[CommitMessage], kind: CommitKind, overwrite: Overwrite | None
-) -> Basis | None:
+) -> BaseSnapshot | None:
     """Return the state by which keys that move between partitions were placed, None if it does not matter.
 
     InputError for two of them, and for a write that was meant for another kind of commit.
@@ -166,13 +166,13 @@ def _placed(
     placed = next(iter(found), None)
     if placed is None:
         return None
-    if placed.afresh != everything:
+    if placed.replace_all != everything:
         given, other = ("", "out") if everything else ("out", "")
         raise InputError(
             f"the rows for {table.identifier} were written with{other} overwrite={{}} and are committed "
             f"with{given} it: its keys move between partitions, so give it to both or to neither"
         )
-    return None if everything else Basis(placed.snapshot_id, placed.commit_id)
+    return None if everything else BaseSnapshot(placed.snapshot_id, placed.commit_id)
 
 
 def _hashes(messages: Sequence[CommitMessage]) -> dict[tuple[Partition, int], bytes]:

@@ -25,21 +25,21 @@ from lockgate.framework.types import DataType, value_from_json, value_to_json
 class PlacedAt:
     """The state in which keys that move between partitions were looked up: its snapshot (0: the empty table).
 
-    `write` names the write, whose rows alone know of each other. `afresh`: none was looked up, since the
+    `write` names the write, whose rows alone know of each other. `replace_all`: none was looked up, since the
     write is to replace all rows of the table.
     """
 
     snapshot_id: int
     commit_id: str | None
     write: str
-    afresh: bool = False
+    replace_all: bool = False
 
     @classmethod
-    def after(cls, snapshot: Snapshot | None, *, afresh: bool = False) -> PlacedAt:
+    def after(cls, snapshot: Snapshot | None, *, replace_all: bool = False) -> PlacedAt:
         """Return the state of a new write."""
         if snapshot is None:
-            return cls(0, None, str(uuid.uuid4()), afresh)
-        return cls(snapshot.id, snapshot.commit_id, str(uuid.uuid4()), afresh)
+            return cls(0, None, str(uuid.uuid4()), replace_all)
+        return cls(snapshot.id, snapshot.commit_id, str(uuid.uuid4()), replace_all)
 
 
 @dataclass(frozen=True)

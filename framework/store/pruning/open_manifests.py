@@ -12,8 +12,8 @@ from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import ranges_of
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.manifests.file_table import FileTable
+from lockgate.framework.store.pruning.file_options import has_file_options
 from lockgate.framework.store.pruning.scanned_files import PruningQuestion
-from lockgate.framework.store.pruning.selected_files import selects_files
 from lockgate.pushdown import Count, Step, conjuncts
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NAME = "manifests"
 
 
 @dataclass(frozen=True)
-class OpenedManifests:
+class OpenManifests:
     """The manifests of a snapshot, and those that a scan leaves unopened; None: it opens all."""
 
     count: int = 0
@@ -64,7 +64,7 @@ class OpenedManifests:
         return Step(NAME, before, after, f"{question.text(conjuncts(question.predicate))} ({opened})")
 
 
-def opened_manifests(question: PruningQuestion, snapshot: Snapshot | None) -> OpenedManifests:
+def open_manifests(question: PruningQuestion, snapshot: Snapshot | None) -> OpenManifests:
     """Say which manifests of a snapshot a scan opens.
 
     Of tables with keys or partitions from a branch it opens all: there files that do not match may count.
@@ -73,18 +73,18 @@ def opened_manifests(question: PruningQuestion, snapshot: Snapshot | None) -> Op
     table, schema = question.table, question.schema
     parts = conjuncts(question.predicate)
     if snapshot is None or not parts or schema.has_primary_key:
-        return OpenedManifests()
-    if read_branch(schema) is not None or selects_files(schema):
-        return OpenedManifests()
+        return OpenManifests()
+    if read_branch(schema) is not None or has_file_options(schema):
+        return OpenManifests()
     pruners = [(name, each) for name, each in plugins().pruners(table) if isinstance(each, ManifestPruner)]
     if not pruners:
-        return OpenedManifests()
+        return OpenManifests()
     manifests = table.manifests.manifests(snapshot)
     for plugin, pruner in pruners:
         skipped = _asked(question, plugin, pruner, manifests, snapshot.index_manifest)
         if skipped is not None and skipped.names:
-            return OpenedManifests(len(manifests), skipped, snapshot)
-    return OpenedManifests()
+            return OpenManifests(len(manifests), skipped, snapshot)
+    return OpenManifests()
 
 
 def _asked(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
 
 
-class Teller(StrEnum):
+class ChangeSource(StrEnum):
     """What says which rows a commit changed."""
 
     NOTHING = "nothing"  # no row changed, or a later commit tells
@@ -44,7 +44,7 @@ class ChangeFiles:
     """
 
     snapshot: Snapshot
-    teller: Teller
+    source: ChangeSource
     added: tuple[ManifestEntry, ...] = ()
     removed: tuple[ManifestEntry, ...] = ()
 
@@ -54,20 +54,20 @@ class ChangeFiles:
         return sum(each.live_rows for each in self.removed) - sum(each.live_rows for each in self.added)
 
 
-def teller_of(table: TableHandle, snapshot: Snapshot) -> Teller:
+def change_source(table: TableHandle, snapshot: Snapshot) -> ChangeSource:
     """Say what tells the changes of a snapshot, by the producer that held when it was committed."""
     kind = snapshot.commit_kind
     if kind is CommitKind.ANALYZE:
-        return Teller.NOTHING
+        return ChangeSource.NOTHING
     produces = table.schema_of(snapshot.schema_id).changelog_producer != NO_CHANGELOG
     if produces and snapshot.changelog_manifest_list is not None:
-        return Teller.CHANGELOG
+        return ChangeSource.CHANGELOG
     if kind is CommitKind.COMPACT:
-        return Teller.NOTHING
+        return ChangeSource.NOTHING
     delta = table.manifests.delta_entries(snapshot)
     if kind is CommitKind.OVERWRITE or any(each.kind is FileKind.DELETE for each in delta):
-        return Teller.STATES
-    return Teller.NOTHING if produces else Teller.DELTA
+        return ChangeSource.STATES
+    return ChangeSource.NOTHING if produces else ChangeSource.DELTA
 
 
 def change_files(table: TableHandle, snapshot: Snapshot, *, as_states: bool = False) -> ChangeFiles:
@@ -76,16 +76,16 @@ def change_files(table: TableHandle, snapshot: Snapshot, *, as_states: bool = Fa
     With `as_states` they are those before and after it, even if others tell. Raises SnapshotNotFoundError if
     the state before is needed and has expired.
     """
-    teller = Teller.STATES if as_states else teller_of(table, snapshot)
-    if teller is Teller.DELTA:
-        return ChangeFiles(snapshot, teller, tuple(table.manifests.delta_entries(snapshot)))
-    if teller is Teller.CHANGELOG:
+    source = ChangeSource.STATES if as_states else change_source(table, snapshot)
+    if source is ChangeSource.DELTA:
+        return ChangeFiles(snapshot, source, tuple(table.manifests.delta_entries(snapshot)))
+    if source is ChangeSource.CHANGELOG:
         metas = table.manifests.changelog_manifests(snapshot)
         entries = [entry for meta in metas for entry in table.manifests.read_manifest(meta)]
-        return ChangeFiles(snapshot, teller, tuple(each for each in entries if each.kind is FileKind.ADD))
-    if teller is Teller.STATES:
+        return ChangeFiles(snapshot, source, tuple(each for each in entries if each.kind is FileKind.ADD))
+    if source is ChangeSource.STATES:
         return _states(table, snapshot)
-    return ChangeFiles(snapshot, teller)
+    return ChangeFiles(snapshot, source)
 
 
 def settled_entries(table: TableHandle, snapshot: Snapshot) -> Sequence[ManifestEntry]:
@@ -116,13 +116,13 @@ def _states(table: TableHandle, snapshot: Snapshot) -> ChangeFiles:
             ) from None
     if not table.schema.has_primary_key:
         gone, came = _rows_that_went(table, before, after), _rows_that_went(table, after, before)
-        return ChangeFiles(snapshot, Teller.STATES, tuple(came), tuple(gone))
+        return ChangeFiles(snapshot, ChangeSource.STATES, tuple(came), tuple(gone))
     gone, came = _differing(table, before, after), _differing(table, after, before)
     # The rows of one key meet in a bucket only, so that all of its files count.
     touched = {(each.partition, each.bucket) for each in (*gone, *came)}
     return ChangeFiles(
         snapshot,
-        Teller.STATES,
+        ChangeSource.STATES,
         tuple(each for each in after if (each.partition, each.bucket) in touched),
         tuple(each for each in before if (each.partition, each.bucket) in touched),
     )

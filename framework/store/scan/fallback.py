@@ -15,7 +15,7 @@ from lockgate.framework.store.grants import sees_alike
 from lockgate.framework.store.handle import SCHEMAS_OF_BRANCH, read_branch
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.metadata.references import line_of
-from lockgate.framework.store.scan.readable_files import visible_files
+from lockgate.framework.store.scan.readable_files import readable_files
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -69,7 +69,7 @@ def _state(branch: TableHandle, table: TableHandle, snapshot: Snapshot | None) -
 
 
 def _entries(branch: TableHandle, snapshot: Snapshot) -> list[ManifestEntry]:
-    files = visible_files(branch, snapshot, branch.schema)
+    files = readable_files(branch, snapshot, branch.schema)
     return [
         replace(entry, file=replace(entry.file, schema_id=SCHEMAS_OF_BRANCH + entry.file.schema_id))
         for entry in files.select(files.live)

@@ -31,7 +31,7 @@ _SORTED_RUNS = "num-sorted-run.compaction-trigger"
 _MERGE_ON_READ = "deletion-vectors.merge-on-read"
 
 
-def visible_files(
+def readable_files(
     table: TableHandle, snapshot: Snapshot, schema: TableSchema, unopened: Collection[str] = ()
 ) -> FileTable:
     """Return the entries of a snapshot with their vectors; raises CorruptFileError for damaged ones.
@@ -67,7 +67,7 @@ def top_level(schema: TableSchema) -> int:
 
 def visible_entries(table: TableHandle, snapshot: Snapshot) -> list[ManifestEntry]:
     """Return the live files of a snapshot that queries read, with their vectors."""
-    files = visible_files(table, snapshot, table.schema)
+    files = readable_files(table, snapshot, table.schema)
     return files.select(files.live)
 
 

@@ -25,10 +25,10 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.merge.merge import MergePlan, merge_plan
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.pruning.file_options import files_by_options
 from lockgate.framework.store.pruning.funnel import ByLimit, ByOrder, pruners_of
-from lockgate.framework.store.pruning.open_manifests import OpenedManifests, opened_manifests
+from lockgate.framework.store.pruning.open_manifests import OpenManifests, open_manifests
 from lockgate.framework.store.pruning.scanned_files import KeptFiles, PruningQuestion
-from lockgate.framework.store.pruning.selected_files import selected_files
 from lockgate.framework.store.pruning.split import (
     Section,
     Split,
@@ -38,7 +38,7 @@ from lockgate.framework.store.pruning.split import (
 from lockgate.framework.store.scan.fallback import with_partitions_of_branch
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
 from lockgate.framework.store.scan.read_request import ReadRequest, ResolvedRead
-from lockgate.framework.store.scan.readable_files import merged_files, visible_files
+from lockgate.framework.store.scan.readable_files import merged_files, readable_files
 from lockgate.framework.store.scan.snapshot_selection import Between, files_between
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_one_line
@@ -146,7 +146,7 @@ def plan_scan(
     The rows of the plan are neither sorted nor cut. `push_down` is what was answered to an engine about its
     filters, for the report; by default it is made from the request's predicate. `late` leaves files out as
     the predicate does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in
-    `pack_sections`. `all_files`: options of the table leave none out, see `selected_files`.
+    `pack_sections`. `all_files`: options of the table leave none out, see `files_by_options`.
     """
     started = time.monotonic()
     resolved = (request or ReadRequest()).resolve(table)
@@ -171,7 +171,7 @@ def plan_scan(
     pruners = pruners_of(question, limit, order)
     funnel = Funnel(KeptFiles.count)
     with paused_collector():
-        opened = OpenedManifests() if request.between else opened_manifests(question, snapshot)
+        opened = OpenManifests() if request.between else open_manifests(question, snapshot)
         files = files_of(
             table, snapshot, request.between, schema, all_files=all_files, unopened=opened.unopened
         )
@@ -245,10 +245,10 @@ def files_of(
         own = (
             FileTable(())
             if snapshot is None
-            else visible_files(table, snapshot, schema or table.schema, unopened)
+            else readable_files(table, snapshot, schema or table.schema, unopened)
         )
         files = with_partitions_of_branch(table, own, snapshot)
-    return files if all_files else selected_files(table.schema, files)
+    return files if all_files else files_by_options(table.schema, files)
 
 
 def check_files(files: FileTable) -> None:

@@ -31,11 +31,11 @@ from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.metadata.tag_files import load_tag, load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.scan.change_files import (
-    Teller,
+    ChangeSource,
     change_files,
+    change_source,
     differing_entries,
     no_list_of_files,
-    teller_of,
 )
 from lockgate.framework.types.iso_times import parse_iso_datetime
 
@@ -352,9 +352,13 @@ def _range_of_times(table: TableHandle, start: int, end: int) -> tuple[int, int]
 
 def _changelog(table: TableHandle, snapshot: Snapshot) -> Sequence[ManifestEntry]:
     check_generation(table.schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
-    teller = teller_of(table, snapshot)
-    if teller in (Teller.DELTA, Teller.STATES):
-        what = "is an OVERWRITE" if teller is Teller.STATES else "was committed without 'changelog-producer'"
+    source = change_source(table, snapshot)
+    if source in (ChangeSource.DELTA, ChangeSource.STATES):
+        what = (
+            "is an OVERWRITE"
+            if source is ChangeSource.STATES
+            else "was committed without 'changelog-producer'"
+        )
         raise UnsupportedError(
             f"snapshot {snapshot.id} of table {table.identifier} {what}, so it has no changelog; option "
             f"{SCAN_MODE.key!r} = 'delta' reads the rows that commits added"

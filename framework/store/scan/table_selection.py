@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import OptionError
 from lockgate.framework.store.metadata.snapshot import CommitKind
-from lockgate.framework.store.pruning.selected_files import CREATED, FILE_OPTIONS
+from lockgate.framework.store.pruning.file_options import CREATED, FILE_OPTIONS
 from lockgate.framework.store.scan.snapshot_selection import (
     AUTO_TAG,
     BETWEEN,

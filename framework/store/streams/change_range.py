@@ -13,7 +13,7 @@ from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.merge.merge import RowKind
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.split import Split
-from lockgate.framework.store.scan.change_files import Teller, change_files, teller_of
+from lockgate.framework.store.scan.change_files import ChangeSource, change_files, change_source
 from lockgate.framework.store.streams.passed_snapshots import oldest_change, passed_snapshot
 from lockgate.framework.store.streams.stream import check_followed, check_written_alike
 from lockgate.framework.store.streams.units import Unit, units_of_changes, units_of_states
@@ -67,14 +67,14 @@ def range_of(
     for number in range(after + 1, upto + 1):
         snapshot = passed_snapshot(table, number)
         check_written_alike(table, snapshot)
-        teller = teller_of(table, snapshot)
-        if teller is Teller.STATES and not table.schema.has_primary_key and not keeps_rows_that_stayed:
+        source = change_source(table, snapshot)
+        if source is ChangeSource.STATES and not table.schema.has_primary_key and not keeps_rows_that_stayed:
             raise UnsupportedError(
                 f"snapshot {number} of table {table.identifier} replaced rows that have no key, so nothing "
                 "tells rows that stayed from new ones: read the ranges before and after it, or give "
                 "deduplicationMode = 'none' for all rows before and after it"
             )
-        has_states = has_states or _states_tell(table, teller)
+        has_states = has_states or _has_state_changes(table, source)
     return ChangeRange(after, upto, has_states)
 
 
@@ -91,12 +91,12 @@ def changed_files(table: TableHandle, changes: ChangeRange) -> list[ChangedFiles
     return found
 
 
-def _states_tell(table: TableHandle, teller: Teller) -> bool:
+def _has_state_changes(table: TableHandle, source: ChangeSource) -> bool:
     # Rows that a commit adds to a table with keys say nothing of those that they replace.
-    return teller is Teller.STATES or (teller is Teller.DELTA and table.schema.has_primary_key)
+    return source is ChangeSource.STATES or (source is ChangeSource.DELTA and table.schema.has_primary_key)
 
 
 def _units(table: TableHandle, snapshot: Snapshot) -> list[Unit]:
-    if _states_tell(table, teller_of(table, snapshot)):
+    if _has_state_changes(table, change_source(table, snapshot)):
         return list(units_of_states(table.schema, change_files(table, snapshot, as_states=True)))
     return list(units_of_changes(table, table.schema, snapshot, kinds=True, overwrites=None).units)

@@ -21,10 +21,10 @@ from lockgate.framework.store.pruning.split import (
 )
 from lockgate.framework.store.scan.change_files import (
     ChangeFiles,
-    Teller,
+    ChangeSource,
     change_files,
+    change_source,
     settled_entries,
-    teller_of,
 )
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ def units_of_changes(
     With `kinds` rows say of themselves whether they came or went. `overwrites` says whether rows of an
     OVERWRITE are read; None: with kinds only.
     """
-    teller = teller_of(table, snapshot)
-    if teller is Teller.STATES:
+    source = change_source(table, snapshot)
+    if source is ChangeSource.STATES:
         if overwrites is False:
             return Units(snapshot, overwrites=1)
         return _units_of_overwrite(schema, change_files(table, snapshot), kinds=kinds)
     changes = change_files(table, snapshot)
-    if teller is Teller.CHANGELOG:
+    if source is ChangeSource.CHANGELOG:
         # Rows of a changelog are changes already, so that no two of them make one.
         buckets = _sorted_buckets(changes.added)
         sections = [section for bucket in buckets for section in append_sections(bucket)]

@@ -350,10 +350,12 @@ class Table(TableHistory):
         grant(self, Action.DELETE)
         latest = self.latest_snapshot()
         if isinstance(keys, pa.Table) or self.schema.has_primary_key or not self.schema.has_vectors:
-            basis = None if isinstance(keys, pa.Table) else latest
-            return self._repeated(keys, lambda: self._commit_or_abort(delete_keys(self, keys), basis=basis))
+            base_snapshot = None if isinstance(keys, pa.Table) else latest
+            return self._repeated(
+                keys, lambda: self._commit_or_abort(delete_keys(self, keys), base_snapshot=base_snapshot)
+            )
         marked, gone = ([], []) if latest is None else find_rows(self, keys, latest)
-        return self._commit_or_abort(gone, basis=latest, marked=marked)
+        return self._commit_or_abort(gone, base_snapshot=latest, marked=marked)
 
     def _repeated(self, data: object, write: Callable[[], Snapshot]) -> Snapshot:
         """Write rows that are at hand again if others have moved keys, which may be the same ones."""
@@ -369,7 +371,7 @@ class Table(TableHistory):
         messages: Sequence[CommitMessage],
         *,
         overwrite: Mapping[str, Any] | None = None,
-        basis: Snapshot | None = None,
+        base_snapshot: Snapshot | None = None,
         marked: Sequence[MarkedRows] = (),
     ) -> Snapshot:
         try:
@@ -377,8 +379,8 @@ class Table(TableHistory):
                 messages,
                 overwrite=overwrite,
                 marked=marked,
-                base_snapshot_id=None if basis is None else basis.id,
-                base_commit_id=None if basis is None else basis.commit_id,
+                base_snapshot_id=None if base_snapshot is None else base_snapshot.id,
+                base_commit_id=None if base_snapshot is None else base_snapshot.commit_id,
             )
         except Exception:
             self.abort(messages)

@@ -135,13 +135,13 @@ class BegunWrites:
         self._lock = threading.Lock()
         self._writes: OrderedDict[str, BegunWrite] = OrderedDict()
 
-    def begin(self, table: Table, *, afresh: bool = False) -> str:
-        """Return the id of a new write; `afresh`: it replaces all rows of the table."""
+    def begin(self, table: Table, *, replace_all: bool = False) -> str:
+        """Return the id of a new write; `replace_all`: it replaces all rows of the table."""
         from lockgate.framework.store.write.bucket_assigner import BucketAssigner
         from lockgate.framework.store.write.key_locations import TriedLocations
 
         assigner = BucketAssigner(table) if table.schema.has_hash_index else None
-        locations = TriedLocations(table, afresh=afresh) if table.schema.moves_keys else None
+        locations = TriedLocations(table, replace_all=replace_all) if table.schema.moves_keys else None
         write_id = str(uuid.uuid4())
         with self._lock:
             self._writes[write_id] = BegunWrite(table, assigner, locations)

@@ -272,9 +272,9 @@ class TriedLocations:
     one task. The keys of the table are read when the first task asks. Not for several threads at once.
     """
 
-    def __init__(self, table: TableHandle, *, afresh: bool = False) -> None:
+    def __init__(self, table: TableHandle, *, replace_all: bool = False) -> None:
         self._table = table
-        self._afresh = afresh
+        self._replace_all = replace_all
         self._base: KeyLocations | None = None
         self._tries: dict[str, KeyLocations] = {}
         self.placed: PlacedAt | None = None
@@ -283,8 +283,8 @@ class TriedLocations:
         """Return the locations that a try of a task knows."""
         if self._base is None:
             snapshot = self._table.latest_snapshot()
-            self._base = KeyLocations.of_table(self._table, None if self._afresh else snapshot)
-            self.placed = PlacedAt.after(snapshot, afresh=self._afresh)
+            self._base = KeyLocations.of_table(self._table, None if self._replace_all else snapshot)
+            self.placed = PlacedAt.after(snapshot, replace_all=self._replace_all)
         if attempt not in self._tries:
             self._tries[attempt] = self._base.branch()
         return self._tries[attempt]

@@ -74,9 +74,9 @@ def write_files(
         )
     # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
     records = table.schema.changelog_producer == INPUT and overwrite is None
-    afresh = overwrite is not None
+    replace_all = overwrite is not None
     if table.schema.has_primary_key:
-        writer: _KeyWriter | _AppendWriter = _KeyWriter(table, records=records, afresh=afresh)
+        writer: _KeyWriter | _AppendWriter = _KeyWriter(table, records=records, replace_all=replace_all)
     else:
         writer = _AppendWriter(table)
     try:
@@ -267,14 +267,14 @@ class _Writer:
 class _KeyWriter(_Writer):
     """Key tables: each buffer becomes one sorted run a bucket; `records` if its rows make a changelog."""
 
-    def __init__(self, table: TableHandle, *, records: bool, afresh: bool = False) -> None:
+    def __init__(self, table: TableHandle, *, records: bool, replace_all: bool = False) -> None:
         super().__init__(table)
         self._records = records
         self._locations: KeyLocations | None = None
         if table.schema.moves_keys:
             snapshot = table.latest_snapshot()
-            self._locations = KeyLocations.of_table(table, None if afresh else snapshot)
-            self._placed = PlacedAt.after(snapshot, afresh=afresh)
+            self._locations = KeyLocations.of_table(table, None if replace_all else snapshot)
+            self._placed = PlacedAt.after(snapshot, replace_all=replace_all)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"

@@ -11,7 +11,7 @@ from lockgate.framework.store import Table, secrets_of
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.maintenance.compaction import BucketJob
 from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
-from lockgate.framework.store.pruning.selected_files import selects_files
+from lockgate.framework.store.pruning.file_options import has_file_options
 from lockgate.procedures.procedure import ProcedureContext
 
 AUTO, PYTHON, SPARK = "auto", "python", "spark"
@@ -67,7 +67,7 @@ def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:
     schema = table.schema
     if plugins().decides_access():
         return "policies decide what a query reads"
-    if selects_files(schema) or read_branch(schema) is not None:
+    if has_file_options(schema) or read_branch(schema) is not None:
         return "an option of the table decides which files a query reads"
     for field in schema.fields:
         if _NOT_OF_SPARK.search(str(field.type)):

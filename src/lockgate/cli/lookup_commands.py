@@ -59,7 +59,7 @@ def _rebuild(options: argparse.Namespace) -> int:
 
 
 def _drop(options: argparse.Namespace) -> int:
-    running = [cache.directory for cache in _found(options) if cache.owner_runs]
+    running = [cache.directory for cache in _found(options) if cache.cache_server_runs]
     if running and not options.force:
         raise LookupCacheError(
             f"an owner is running for {', '.join(running)}: end its driver, or use --force"

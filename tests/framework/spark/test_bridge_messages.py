@@ -18,7 +18,7 @@ from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_oper
 from lockgate.framework.spark.messages import shapes
 from lockgate.framework.spark.messages.message_envelope import QuestionJson, ReplyJson
 from lockgate.framework.spark.messages.write_messages import MarkedColumn
-from lockgate.lookup.server.server_messages import Event, KeyReply, Opening, Order
+from lockgate.lookup.server.server_messages import CacheCommand, Event, KeyReply, OpenCache
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
@@ -138,7 +138,8 @@ ASKED_BY_PYTHON = {"bridge.hello", "keys.names"}
 # What the connector passes on whole: messages of owners and to them, and what metadata of columns say.
 PASSED_ON = {
     "lookup.event": {*names_in(shapes.shape_of(Event)), *names_in(shapes.shape_of(KeyReply))} - {"event"},
-    "lookup.poll": {*names_in(shapes.shape_of(Opening)), *names_in(shapes.shape_of(Order))} - {"name"},
+    "lookup.poll": {*names_in(shapes.shape_of(OpenCache)), *names_in(shapes.shape_of(CacheCommand))}
+    - {"name"},
     "write.flow": set(names_in(shapes.shape_of(MarkedColumn))),
     "write.flow_to_files": set(names_in(shapes.shape_of(MarkedColumn))),
 }

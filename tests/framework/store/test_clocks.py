@@ -17,7 +17,7 @@ from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.metadata import clock
 from lockgate.framework.store.schema.schema import now_millis
-from lockgate.lookup.driver.pinned_snapshots import Pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
 
 MakeTable = Callable[..., Table]
 HOUR = 60 * 60 * 1000
@@ -113,8 +113,8 @@ def test_pins_of_other_drivers_are_not_dropped_by_a_clock_ahead(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.append(ROWS)
-    Pins(table, "id").record("theirs", 0, 1)
-    own = Pins(table, "id")
+    PinnedSnapshots(table, "id").record("theirs", 0, 1)
+    own = PinnedSnapshots(table, "id")
     own.record("mine", 0, 1)
     monkeypatch.setattr(clock, "now_millis", lambda: now_millis() + 9 * DAY)
     assert own.renew(3600) == []

@@ -14,7 +14,7 @@ from fake_executors import KEY, World, rows, until
 from lockgate.errors import LookupCacheError
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.caches import find_caches, remove_cache
-from lockgate.lookup.driver.cluster import DriverSite
+from lockgate.lookup.driver.cluster import DriverCacheHost
 from lockgate.lookup.driver.service import Lookup
 
 
@@ -222,11 +222,11 @@ def test_an_application_ends_when_its_context_is_stopped() -> None:
     context = Mock()
     jvm_context = context._jsc.sc.return_value
     jvm_context.isStopped.return_value = False
-    site = DriverSite(context)
-    assert not site.ended()
+    cache_host = DriverCacheHost(context)
+    assert not cache_host.ended()
     jvm_context.isStopped.return_value = True
-    assert site.ended()
+    assert cache_host.ended()
     jvm_context.isStopped.side_effect = ConnectionRefusedError
-    assert site.ended()
+    assert cache_host.ended()
     context._jsc = None
-    assert site.ended()
+    assert cache_host.ended()

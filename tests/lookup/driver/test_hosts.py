@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockgate.errors import CorruptFileError, LookupCacheError
-from lockgate.lookup.cache.version_info import GenerationInfo
+from lockgate.lookup.cache.version_info import CacheVersionInfo
 from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.spec.failures import error_to_json
 
@@ -33,7 +33,7 @@ class World:
         self.hear(link, "leading" if lead else "waiting", pid=ord(link), **place)
 
     def built(self, link: str, snapshot_id: int) -> None:
-        info = GenerationInfo(snapshot_id, f"mark-{snapshot_id}", 10, 1000, 10, False, 0.1, 1)
+        info = CacheVersionInfo(snapshot_id, f"mark-{snapshot_id}", 10, 1000, 10, False, 0.1, 1)
         self.hear(link, "built", snapshot=snapshot_id, info=asdict(info))
 
     def failed(self, link: str, snapshot_id: int | None) -> None:

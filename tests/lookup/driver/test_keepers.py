@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockgate.errors import LookupOwnerWarning
-from lockgate.lookup.driver.cluster import PLUGIN_CLASS, executors_keep, warn_of_detached_owner
+from lockgate.lookup.driver.cluster import PLUGIN_CLASS, executors_keep, warn_of_detached_cache_server
 
 
 def session(master: str, plugins: str, application: str = "app") -> Any:
@@ -37,13 +37,13 @@ def test_who_keeps_the_caches(master: str, plugins: str, expected: bool) -> None
 def test_the_warning_is_for_clusters_without_the_plugin_and_comes_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_detached_owner(session("local[2]", ""))
-        warn_of_detached_owner(session("yarn", PLUGIN_CLASS))
+        warn_of_detached_cache_server(session("local[2]", ""))
+        warn_of_detached_cache_server(session("yarn", PLUGIN_CLASS))
     told = f"spark.plugins={PLUGIN_CLASS}"
     with pytest.warns(LookupOwnerWarning, match=told):
-        warn_of_detached_owner(session("yarn", "", "one"))
+        warn_of_detached_cache_server(session("yarn", "", "one"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_detached_owner(session("yarn", "", "one"))
+        warn_of_detached_cache_server(session("yarn", "", "one"))
     with pytest.warns(LookupOwnerWarning, match=told):
-        warn_of_detached_owner(session("yarn", "", "two"))
+        warn_of_detached_cache_server(session("yarn", "", "two"))

@@ -95,7 +95,7 @@ def test_a_refresh_beyond_the_disk_budget_fails_before_it_writes(world: World, k
     assert world.ask(lookup, 1) == {"a"}
     assert lookup.directory.generations() == [1]
     assert lookup.directory.current() == 1
-    assert list(lookup.directory.generations_path.glob("building-*")) == []
+    assert list(lookup.directory.versions_path.glob("building-*")) == []
     # With a larger budget the next lookup goes on from there, by the changes alone.
     lookup.close()
     larger = world.lookup(**{"lookup.cache": kind, "lookup.cache-max-disk-size": "100 mb"})
@@ -142,7 +142,7 @@ def test_the_owner_is_nice_and_is_killed_while_it_loads(world: World) -> None:
     world.table.append(rows(20, "d"))
     assert lookup.wait_for(2, timeout=60) == 2
     assert world.ask(lookup, 2) == {"d"}
-    until(lambda: list(lookup.directory.generations_path.glob("building-*")) == [])
+    until(lambda: list(lookup.directory.versions_path.glob("building-*")) == [])
     folder = lookup.directory.path
     assert len(list(folder.glob("primary-*"))) == 1
     assert [

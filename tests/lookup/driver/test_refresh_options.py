@@ -19,7 +19,7 @@ from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.driver import lookup_registry
 from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
-from lockgate.lookup.driver.pinned_snapshots import Pins, forget_ended, shared_pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, forget_ended, shared_pinned_snapshots
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.periods import covers, parse_periods
@@ -125,7 +125,7 @@ def test_periods_without_refreshes_cover_their_hours() -> None:
 
 
 def test_pins_that_no_driver_renews_are_dropped(world: World) -> None:
-    gone, living = Pins(world.table, "a"), Pins(world.table, "a")
+    gone, living = PinnedSnapshots(world.table, "a"), PinnedSnapshots(world.table, "a")
     gone.record("dead", 7, 1)
     living.record("alive", 3, 1)
     world.table.record_consumer("somebody-else", 1)
@@ -143,7 +143,7 @@ def test_the_snapshot_of_a_batch_is_an_event(world: World) -> None:
     observer = hookimpl(lambda event: seen.append(event))
     plugins().register(types.SimpleNamespace(lockgate_event=observer), "observer")
     try:
-        Pins(world.table, "a").record("query", 7, 1)
+        PinnedSnapshots(world.table, "a").record("query", 7, 1)
         assert plugins().events.flush()
     finally:
         plugins().unregister("observer")
@@ -153,7 +153,7 @@ def test_the_snapshot_of_a_batch_is_an_event(world: World) -> None:
 
 
 def test_pins_of_queries_that_ended_are_not_renewed(world: World) -> None:
-    pins = shared_pins(world.table, "a")
+    pins = shared_pinned_snapshots(world.table, "a")
     pins.record("ended", 7, 1)
     pins.record("running", 3, 1)
     forget_ended(lambda query: query == "running")

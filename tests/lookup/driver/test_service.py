@@ -27,7 +27,7 @@ from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver import lookup_registry
 from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
-from lockgate.lookup.driver.pinned_snapshots import Pins
+from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
 from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
@@ -98,8 +98,8 @@ def test_a_pin_on_a_table_without_rows(world: World) -> None:
     assert ask(lookup, 0, [1, 2]) == [None, None]
     table.append(rows(range(3), 1))
     assert lookup.pin("query", 1) == 1
-    assert Pins(table, lookup.id).get("query", 0) == 0
-    assert Pins(table, lookup.id).get("query", 1) == 1
+    assert PinnedSnapshots(table, lookup.id).get("query", 0) == 0
+    assert PinnedSnapshots(table, lookup.id).get("query", 1) == 1
 
 
 def test_pinned_states_stay_and_the_rest_goes(world: World) -> None:
@@ -212,7 +212,7 @@ def test_a_pinned_snapshot_that_was_removed_by_force(world: World) -> None:
     table.append(rows(range(10), 2))
     (Path(table.location) / "snapshot" / "snapshot-1").unlink()
     lookup = world.lookup()
-    Pins(table, lookup.id).record("query", 0, 1)
+    PinnedSnapshots(table, lookup.id).record("query", 0, 1)
     words = r"batch 0 of query query .*snapshot 1 of db\.dim.* is gone.* consumer 'lockgate-query-\w+-0'"
     with pytest.raises(SnapshotNotFoundError, match=words):
         lookup.pin("query", 0)
@@ -347,7 +347,7 @@ def test_snapshots_that_come_during_a_refresh_are_taken_in_together(world: World
     assert ask(lookup, 7, [1]) == [7]
     until(lambda: lookup.status().lag_millis == 0)
     # Snapshot 2 was asked for when there was no other.
-    built = {path.name for path in lookup.directory.generations_path.iterdir()}
+    built = {path.name for path in lookup.directory.versions_path.iterdir()}
     assert built <= {"1", "2", "7"}
 
 
@@ -369,7 +369,7 @@ def test_a_folder_that_lost_a_part_is_mended(world: World) -> None:
     table.append(rows(range(3), 1))
     lookup = world.lookup()
     lookup.pin("query", 0)
-    shutil.rmtree(lookup.directory.generations_path)
+    shutil.rmtree(lookup.directory.versions_path)
     table.append(rows(range(3), 2))
     assert lookup.wait_for(2, timeout=20) == 2
     assert ask(lookup, 2, [1]) == [2]

@@ -22,9 +22,9 @@ from lockgate.errors import (
 )
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver import lookup_registry
-from lockgate.lookup.driver.cache_hosts import LocalSite
+from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.lookup_tables import make_spec
-from lockgate.lookup.server.cache_server import Owner
+from lockgate.lookup.server.cache_server import CacheServer
 from lockgate.lookup.server.version_wait import is_there
 
 
@@ -77,7 +77,6 @@ DRIVER = """
 import sys, time
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.driver.service import Lookup
-from lockgate.lookup.driver.cache_hosts import LocalSite, Site
 from lockgate.lookup.spec.lookup_spec import cache_id
 from lockgate.lookup.driver.lookup_tables import make_spec
 
@@ -160,7 +159,7 @@ def test_a_state_built_into_a_removed_cache_is_never_reported(world: World) -> N
 
     for _ in range(2):
         commands.put({"op": "build", "snapshot": 1, "serve": True})
-    Owner(table, spec, directory, hear, commands).run()
+    CacheServer(table, spec, directory, hear, commands).run()
     assert complete == [[1], [1]]
 
 
@@ -212,7 +211,7 @@ def test_an_owner_that_cannot_start_is_an_error(world: World, monkeypatch: pytes
         lookup.pin("query", 0)
 
 
-class EndingSite(LocalSite):
+class EndingCacheHost(LocalCacheHost):
     """An application that can end."""
 
     over = False
@@ -223,13 +222,13 @@ class EndingSite(LocalSite):
 
 def test_a_lookup_ends_with_the_application_that_asked(world: World) -> None:
     world.create().append(rows(range(3), 0))
-    site = EndingSite()
-    lookup = world.lookup(site)
+    cache_host = EndingCacheHost()
+    lookup = world.lookup(cache_host)
     assert lookup.pin("query", 0) == 1
     owner = lookup.status().owner_pid
     assert owner is not None
     assert Path(f"/proc/{owner}").exists()
     assert lookup.touch()
-    site.over = True
+    cache_host.over = True
     assert not lookup.touch()
     until(lambda: lookup.closed and not Path(f"/proc/{owner}").exists())

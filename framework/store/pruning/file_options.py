@@ -19,7 +19,7 @@ FILE_OPTIONS = frozenset({BUCKET, CREATED})
 """The options by which a table selects files, whichever snapshot is read."""
 
 
-def selected_files(schema: TableSchema, files: FileTable) -> FileTable:
+def files_by_options(schema: TableSchema, files: FileTable) -> FileTable:
     """Return the files without those that an option of the table leaves out; OptionError for a bad value."""
     bucket, created = (_number(schema, key) for key in (BUCKET, CREATED))
     if bucket is None and created is None:
@@ -36,7 +36,7 @@ def selected_files(schema: TableSchema, files: FileTable) -> FileTable:
     return files.with_vectors({}, hidden)
 
 
-def selects_files(schema: TableSchema) -> bool:
+def has_file_options(schema: TableSchema) -> bool:
     """Say whether an option of the table leaves files out."""
     return any(schema.options.get(key, "").strip() for key in (BUCKET, CREATED))
 
