@@ -25,6 +25,7 @@ from lockgate.framework.types.datatype import (
     timestamp,
     timestamp_ltz,
 )
+from lockgate.framework.types.lossless import convert_losslessly
 from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
     from_spark_json,
@@ -63,6 +64,7 @@ __all__ = [
     "Kind",
     "array",
     "arrow_schema",
+    "convert_losslessly",
     "date_of",
     "days_of",
     "decimal",

@@ -13,6 +13,7 @@ from lockgate.framework.orc.format.field_ids import with_field_ids
 from lockgate.framework.orc.format.text_kinds import check_text, holds_text_kinds, text_kind
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.read.reader import MASKED
+from lockgate.framework.types import convert_losslessly, from_arrow
 
 _WRITABLE = (
     pa.types.is_boolean,
@@ -50,12 +51,17 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         raise InputError(f"the rows have columns {table.schema.names}, not {schema.names}")
     columns: list[pa.ChunkedArray] = []
     for field, column in zip(schema, table.columns, strict=True):
-        if column.type != field.type:
-            column = column.cast(field.type)
-        columns.append(column)
+        columns.append(column if column.type == field.type else _stored(field, column))
     if holds_text_kinds(schema):
         columns = [_fitted(*each) for each in zip(ColumnTree(schema).top, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values as they are stored; InputError if a value would change."""
+    if _storage_type(field.name, column.type) != field.type:
+        column = convert_losslessly(column, from_arrow(field.type), field.name)
+    return column.cast(field.type)
 
 
 def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.Field:

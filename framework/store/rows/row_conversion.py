@@ -1,4 +1,4 @@
-"""Rows before they are written: cast to the table's schema, with Paimon's system columns added.
+"""Rows before they are written: converted to the table's schema, with Paimon's system columns added.
 
 Source: Paimon's `SpecialFields` and `KeyValue.schema`.
 """
@@ -16,7 +16,7 @@ from lockgate.framework.orc.format.field_ids import MAP_KEY
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema.defaults import default_array
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import MAX_LENGTH, DataField, DataType, Kind, to_arrow
+from lockgate.framework.types import MAX_LENGTH, DataField, DataType, Kind, convert_losslessly, to_arrow
 
 _KEY_FIELD_ID_START = (2**31 - 1) // 2
 _SEQUENCE_NUMBER_ID = 2**31 - 2
@@ -87,26 +87,13 @@ def conform_rows(schema: TableSchema, rows: pa.Table, *, stored: bool = False) -
         schema.field(name)
     columns = []
     for field in schema.fields:
-        target = to_arrow(field.type)
         if field.name not in rows.column_names:
             columns.append(pa.chunked_array([default_array(field, rows.num_rows)]))
             continue
-        column = _cast(rows[field.name], target, field)
+        column = convert_losslessly(rows[field.name], field.type, field.name)
         columns.append(column if stored else _fitted(column, field))
     fields = [pa.field(field.name, to_arrow(field.type)) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.ChunkedArray:
-    if column.type == target:
-        return column
-    both = pa.types.is_timestamp(target) and pa.types.is_timestamp(column.type)
-    if both and (column.type.tz is None) != (target.tz is None):
-        raise InputError(f"column {field.name!r} is a {field.type}, but the rows have {column.type}")
-    try:
-        return column.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"column {field.name!r} is a {field.type}: {error}") from None
 
 
 def _fitted(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:

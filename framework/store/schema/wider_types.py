@@ -4,7 +4,9 @@ by Python and by Spark.
 
 from __future__ import annotations
 
-from lockgate.framework.types import DataType, Kind
+from dataclasses import replace
+
+from lockgate.framework.types import DOUBLE, DataType, Kind, decimal, sized
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 _DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
@@ -47,6 +49,7 @@ def statistics_hold(old: DataType, new: DataType) -> bool:
 
 
 _TOO_MANY = 99
+_MOST_DIGITS = 38
 
 
 def _whole_digits(data_type: DataType) -> int:
@@ -61,3 +64,66 @@ def _fraction_digits(data_type: DataType) -> int:
 
 def _length(data_type: DataType) -> int:
     return data_type.length or 0
+
+
+# --- types of two sources ---
+
+
+def common_type(one: DataType, other: DataType) -> DataType | None:
+    """Return the type that holds every value of both, None if there is none.
+
+    A ROW has the members of both, those of `one` first; what one of them lacks may be null.
+    """
+    found = _common(one.with_nullable(True), other.with_nullable(True))
+    return None if found is None else found.with_nullable(one.nullable or other.nullable)
+
+
+def _common(one: DataType, other: DataType) -> DataType | None:
+    if can_widen(one, other):
+        return other
+    if can_widen(other, one):
+        return one
+    kinds = {one.kind, other.kind}
+    if one.is_string and other.is_string:
+        return sized(Kind.VARCHAR, max(_length(one), _length(other)))
+    if one.is_binary and other.is_binary:
+        return sized(Kind.VARBINARY, max(_length(one), _length(other)))
+    if Kind.FLOAT in kinds:
+        return DOUBLE if can_widen(one, DOUBLE) and can_widen(other, DOUBLE) else None
+    if kinds <= {*_INTEGERS, Kind.DECIMAL}:
+        return _common_decimal(one, other)
+    if len(kinds) == 1 and (one.is_timestamp or one.kind is Kind.TIME):
+        return replace(one, precision=max(one.precision or 0, other.precision or 0))
+    return _common_nested(one, other) if len(kinds) == 1 else None
+
+
+def _common_decimal(one: DataType, other: DataType) -> DataType | None:
+    scale = max(_fraction_digits(one), _fraction_digits(other))
+    digits = max(_whole_digits(one), _whole_digits(other)) + scale
+    return decimal(digits, scale) if digits <= _MOST_DIGITS else None
+
+
+def _common_nested(one: DataType, other: DataType) -> DataType | None:
+    if one.kind is Kind.ROW:
+        return _common_row(one, other)
+    if one.kind is Kind.ARRAY:
+        element = common_type(one.element_type(), other.element_type())
+        return None if element is None else replace(one, element=element)
+    if one.kind is Kind.MAP:
+        key = common_type(one.key_type(), other.key_type())
+        value = common_type(one.value_type(), other.value_type())
+        return None if key is None or value is None else replace(one, key=key, value=value)
+    return None
+
+
+def _common_row(one: DataType, other: DataType) -> DataType | None:
+    others = {field.name: field for field in other.fields}
+    members = []
+    for field in one.fields:
+        match = others.pop(field.name, None)
+        kind = field.type.with_nullable(True) if match is None else common_type(field.type, match.type)
+        if kind is None:
+            return None
+        members.append(replace(field, type=kind))
+    added = [replace(field, type=field.type.with_nullable(True)) for field in others.values()]
+    return replace(one, fields=(*members, *added))

@@ -276,3 +276,20 @@ def test_a_finished_file_takes_no_more_rows(keys: MemoryKeyProvider) -> None:
 def test_text_is_no_sink() -> None:
     with pytest.raises(InputError, match="to a binary file object, not to a StringIO"):
         write_table(pa.table({"a": ["x"]}), io.StringIO())
+
+
+def test_rows_of_other_types_are_stored_as_given_or_refused() -> None:
+    schema = pa.schema([("v", pa.float32()), ("s", pa.struct([("a", pa.int64())])), ("t", pa.time32("ms"))])
+    rows = {"v": [1.5, 0.1], "s": [{"a": 1}] * 2, "t": pa.array([1, 2], pa.time32("ms"))}
+    sink = io.BytesIO()
+    with OrcWriter(sink, schema) as writer:
+        writer.write(pa.table(rows).slice(0, 1))
+    assert EncryptedOrcFile(io.BytesIO(sink.getvalue())).read().to_pylist() == [
+        {"v": 1.5, "s": {"a": 1}, "t": 1}
+    ]
+    for name, values in (("v", [1.5, 0.1]), ("s", [{"a": 1, "b": 2}] * 2)):
+        with (
+            pytest.raises(InputError, match=f"column '{name}' is "),
+            OrcWriter(io.BytesIO(), schema) as writer,
+        ):
+            writer.write(pa.table({**rows, "v": [1.5, 1.5], name: values}))
