@@ -17,9 +17,9 @@ from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt, split
 from lockgate.framework.store.confidential.withheld_keys import (
     columns_named,
-    columns_of_order,
     is_found_in_files,
     key_uses,
+    sort_columns,
 )
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
@@ -115,7 +115,7 @@ def _sql(mask: str, kind: str) -> str:
 
 def order_of(schema: TableSchema) -> frozenset[str] | None:
     """Return the columns by which a scan of a table chooses among rows of one key, None if it never does."""
-    return columns_of_order(schema) if schema.has_primary_key else None
+    return sort_columns(schema) if schema.has_primary_key else None
 
 
 def by_limit(

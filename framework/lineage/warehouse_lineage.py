@@ -38,7 +38,7 @@ class WarehouseLineage:
         target = () if record.shape.target is None else (record.shape.target,)
         self.outside.add((*target, *record.shape.inputs))
 
-    def is_there(self) -> bool:
+    def is_ready(self) -> bool:
         """Say whether anything was ever recorded in the warehouse."""
         waits = any(each.journal.waiting() for each in _at(address_of(self.catalog)))
         return waits or self.catalog.file_system.exists(self.segments.folder)
@@ -95,7 +95,7 @@ def naming(datasets: Sequence[Dataset], principal: Principal) -> dict[str, Catal
     return {
         address_of(each.catalog): each.catalog
         for each in reached
-        if each.is_there() and any(map(each.outside.knows, datasets))
+        if each.is_ready() and any(map(each.outside.knows, datasets))
     }
 
 

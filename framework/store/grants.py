@@ -90,10 +90,10 @@ def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) ->
     )
 
 
-def sees_alike(table: TableHandle, line: TableHandle) -> bool:
+def has_same_visibility(table: TableHandle, branch: TableHandle) -> bool:
     """Say whether the one who asks sees of another line of a table's history what is seen of the table."""
     who = table.principal or current_principal()
-    return _seen(table, who) == _seen(line, who, table)
+    return _seen(table, who) == _seen(branch, who, table)
 
 
 def _seen(table: TableHandle, principal: Principal, columns_of: TableHandle | None = None) -> SqlDecision:

@@ -17,7 +17,7 @@ from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers
 from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.metadata.paths import TablePaths, line_folder
+from lockgate.framework.store.metadata.paths import TablePaths, branch_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.snapshot_files import CHANGELOG, SnapshotFiles
@@ -81,18 +81,20 @@ class TableHandle:
         self.identifier = identifier
         self.location = location
         # A branch has snapshots, schemas, tags and consumers of its own, over the same data and manifests.
-        self.line_location = line_folder(location, identifier.branch)
+        self.branch_location = branch_folder(location, identifier.branch)
         self.schema = schema
         self.file_system = file_system
         self.options: TableOptions = schema.table_options
         # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
         self.keys = None if keys is None else keys.for_table(self.options)
         self.paths = TablePaths(location, schema, self.schema_of, external)
-        self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
-        self.snapshot_files = SnapshotFiles(file_system, self.line_location)
-        self.changelog_files = SnapshotFiles(file_system, self.line_location, CHANGELOG)
+        self.schema_files = SchemaFiles(
+            file_system, self.branch_location, branch=identifier.branch is not None
+        )
+        self.snapshot_files = SnapshotFiles(file_system, self.branch_location)
+        self.changelog_files = SnapshotFiles(file_system, self.branch_location, CHANGELOG)
         self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
-        self.consumer_files = Consumers(file_system, self.line_location)
+        self.consumer_files = Consumers(file_system, self.branch_location)
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -103,7 +105,7 @@ class TableHandle:
         """Return what tells the table from one created later in the same place."""
         ids = self.schema_files.ids()
         created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.line_location)}#{created}"))
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.branch_location)}#{created}"))
 
     def with_schema(self, schema_id: int) -> TableHandle:
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""
@@ -131,7 +133,7 @@ class TableHandle:
         branch = read_branch(self.schema) if schema_id >= SCHEMAS_OF_BRANCH else None
         if branch is None:
             return self.schema_files.load(schema_id)
-        files = SchemaFiles(self.file_system, line_folder(self.location, branch.name), branch=True)
+        files = SchemaFiles(self.file_system, branch_folder(self.location, branch.name), branch=True)
         return replace(files.load(schema_id - SCHEMAS_OF_BRANCH), id=schema_id)
 
     @named_errors

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store import CommitKind, Snapshot, check_readable, check_unselected
-from lockgate.framework.store.scan.readable_files import may_wait
-from lockgate.framework.store.schema.unsupported_features import check_one_line
+from lockgate.framework.store.scan.readable_files import can_block
+from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
 from lockgate.lookup.cache.cache_version import CacheVersion, KeyedState, LookupResult
@@ -80,7 +80,7 @@ def newest_target(table: Table) -> Snapshot | None:
     """
     check_readable(table.schema)
     check_unselected(table.schema)
-    check_one_line(table.schema)
+    check_no_fallback_branch(table.schema)
     latest = table.latest_snapshot()
     found = latest
     while found is not None and not _changes_rows(table, found):
@@ -93,7 +93,7 @@ def newest_target(table: Table) -> Snapshot | None:
 
 def _changes_rows(table: Table, snapshot: Snapshot) -> bool:
     if snapshot.commit_kind is CommitKind.COMPACT:
-        return may_wait(table.schema, snapshot)
+        return can_block(table.schema, snapshot)
     return snapshot.commit_kind is not CommitKind.ANALYZE
 
 

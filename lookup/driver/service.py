@@ -32,7 +32,7 @@ from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, gone, share
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
 from lockgate.lookup.server.server_messages import CacheCommand, CacheEvent, HoldCommand, OpenCache
-from lockgate.lookup.server.version_wait import is_there
+from lockgate.lookup.server.version_wait import is_ready
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
@@ -203,7 +203,7 @@ class Lookup:
             mark = mark_of(fingerprint(self.table.snapshot(snapshot_id)))
         with self._changed:
             there = self._hosts.have(snapshot_id, mark=mark)
-        if not there or (self._cache_host.local and not is_there(self.directory, snapshot_id, mark)):
+        if not there or (self._cache_host.local and not is_ready(self.directory, snapshot_id, mark)):
             self._await_build(check_mark(self.table, snapshot_id, mark), serve=False)
         return mark
 

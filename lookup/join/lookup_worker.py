@@ -20,7 +20,7 @@ from lockgate.lookup.codec.byte_rows import offsets_of
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.server.key_server import fetch_cipher
 from lockgate.lookup.server.partial_service import partial_reader
-from lockgate.lookup.server.version_wait import await_state, is_there
+from lockgate.lookup.server.version_wait import await_state, is_ready
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
@@ -74,7 +74,7 @@ def generation(wanted: WantedState) -> CacheVersion:
     with _lock:
         stamp = _stamp(directory, snapshot_id)
         entry = _open.get(key)
-        if entry is not None and (stamp in (None, entry[0]) or not is_there(directory, snapshot_id, mark)):
+        if entry is not None and (stamp in (None, entry[0]) or not is_ready(directory, snapshot_id, mark)):
             # Removed from disk by now, or replaced by another of its number: what is open stays readable.
             _open.move_to_end(key)
             return entry[1]

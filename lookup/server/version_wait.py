@@ -24,7 +24,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
     user's.
     """
     started = seen = time.monotonic()
-    while not is_there(directory, snapshot_id, mark):
+    while not is_ready(directory, snapshot_id, mark):
         with contextlib.suppress(FileNotFoundError):
             directory.check()
         refusal = directory.take_refusal(snapshot_id, mark)
@@ -50,7 +50,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
         time.sleep(_POLL_SECONDS)
 
 
-def is_there(directory: CacheDirectory, snapshot_id: int, mark: int = 0) -> bool:
+def is_ready(directory: CacheDirectory, snapshot_id: int, mark: int = 0) -> bool:
     """Say whether a state is cached, of the snapshot with this mark and not of another of its number.
 
     Without a layout none is: somebody removed the folder while its owner built, and it begins again.

@@ -262,6 +262,8 @@ def _as_before(
 ) -> ManifestExtents | None:
     """Return the bounds of some columns in a manifest; None unless all of them are there."""
     found = before.of(meta)
-    if found is None or not all(before.tells(field) and field.id in found.extents for field in fields):
+    if found is None or not all(
+        before.covers_current_type(field) and field.id in found.extents for field in fields
+    ):
         return None
     return found.only({field.id for field in fields})

@@ -100,7 +100,7 @@ class ManifestBounds:
         found = self._by_name.get(meta.file_name)
         return found if found is not None and found.is_of(meta) else None
 
-    def tells(self, field: DataField) -> bool:
+    def covers_current_type(self, field: DataField) -> bool:
         """Say whether bounds of a column, as it was written, are those of its values today."""
         written = self.types.get(field.id)
         if written is None or not has_bounds(field.type):
@@ -109,7 +109,7 @@ class ManifestBounds:
 
     def column(self, field: DataField, manifests: Sequence[ManifestExtents | None]) -> ColumnBounds | None:
         """Return the bounds of a column in some manifests; None if nothing is known of it."""
-        if not self.tells(field):
+        if not self.covers_current_type(field):
             return None
         unknown = Extent("" if field.type.is_string else 0, "" if field.type.is_string else 0, 0)
         found = [unknown if each is None else each.extents.get(field.id, unknown) for each in manifests]

@@ -42,7 +42,7 @@ def judge(change: PlannedChange) -> None:
 def _readers(change: PlannedChange) -> list[ColumnReader]:
     wait_for_this_process()
     lineage = lineage_of(change.catalog)
-    if not lineage.is_there():
+    if not lineage.is_ready():
         return []
     return _found(lineage, change)
 

@@ -186,7 +186,7 @@ class _Knowledge:
         self._wait()
         lineage = lineage_of(catalog)
         itself = tuple(_itself(source)) if source.is_declared else ()
-        if itself or not lineage.is_there():
+        if itself or not lineage.is_ready():
             return itself
         with lineage.peeking() as database:
             return tuple(_found(database, catalog, source))

@@ -21,7 +21,7 @@ def schema_to_commit(table: TableHandle, *, replaces: bool) -> TableSchema:
     """
     # Read again, because what the table keeps is of the time it was loaded.
     branch = table.identifier.branch is not None
-    files = SchemaFiles(table.file_system, table.line_location, branch=branch)
+    files = SchemaFiles(table.file_system, table.branch_location, branch=branch)
     newest, loaded = current_schema(files, table.snapshot_files), table.schema
     if replaces:
         return _replacing_schema(table, files)

@@ -76,7 +76,7 @@ def exposures(table: Table) -> list[Exposure]:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Branch:
     """The table itself or a branch of it, as its own schemas name columns."""
 
     table: TableHandle
@@ -104,24 +104,24 @@ class _Survey:
     def __post_init__(self) -> None:
         self.table = _whole(self.table)
         secrets = secrets_in_history(self.table)
-        self._main = _Line(self.table, PlainStatistics(secrets, self.table.schema_of))
+        self._main = _Branch(self.table, PlainStatistics(secrets, self.table.schema_of))
         branches = [load_branch(self.table, name) for name in branch_names(self.table)]
-        self._lines = [self._main, *(_branch_line(self.table, branch, secrets) for branch in branches)]
+        self._branches = [self._main, *(_branch_of(self.table, branch, secrets) for branch in branches)]
 
     def found(self) -> list[Exposure]:
-        lines = self._lines
-        if not any(line.plain.secrets for line in lines):
+        branches = self._branches
+        if not any(branch.plain.secrets for branch in branches):
             return []
         # Listed before what is referred to is known: a file committed in between is no orphan.
         listed = [*data_files_in(self.table), *other_files_in(self.table)]
-        for line in lines:
-            self._add_schemas(line)
-            for holder, snapshot in line.held():
-                self._add_snapshot(line, holder, snapshot)
+        for branch in branches:
+            self._add_schemas(branch)
+            for holder, snapshot in branch.held():
+                self._add_snapshot(branch, holder, snapshot)
         shown = {path for _, path in self._shown}
         for info in listed:
             if info.path not in shown:
-                self._add_orphan(lines, info)
+                self._add_orphan(branches, info)
         return [self._exposure(*key) for key in sorted(self._shown) if self._shown[key]]
 
     def _exposure(self, where: Where, path: str) -> Exposure:
@@ -138,91 +138,93 @@ class _Survey:
 
     # --- what is referred to -----------------------------------------------------------------
 
-    def _add_schemas(self, line: _Line) -> None:
-        files = line.table.schema_files
+    def _add_schemas(self, branch: _Branch) -> None:
+        files = branch.table.schema_files
         for schema_id in files.ids():
-            schema = line.table.schema_of(schema_id)
-            hidden = line.plain.secrets.top_level(schema)
+            schema = branch.table.schema_of(schema_id)
+            hidden = branch.plain.secrets.top_level(schema)
             given = [each.name for each in schema.fields if each.default is not None and each.name in hidden]
             self._add(Where.SCHEMA, files.path(schema_id), given)
 
-    def _add_snapshot(self, line: _Line, holder: ExposureHolder, snapshot: Snapshot) -> None:
-        table = line.table
+    def _add_snapshot(self, branch: _Branch, holder: ExposureHolder, snapshot: Snapshot) -> None:
+        table = branch.table
         try:
             metas, entries = table.manifests.manifests(snapshot), table.manifests.live_files(snapshot)
         except CorruptFileError:
             if holder.snapshot in (None, table.snapshot_files.latest_id()):
                 raise
             # Half expired, by another or by one that was killed: what is left of it counts.
-            metas = list(self._remaining_manifests(line, snapshot))
+            metas = list(self._remaining_manifests(branch, snapshot))
             entries = [entry for meta in metas for entry in table.manifests.read_manifest(meta)]
         for meta in metas:
-            self._add_manifest(line, meta, holder)
-        for entry in (*entries, *self._changelog(line, holder, snapshot)):
-            self._add_data(line, entry, holder)
+            self._add_manifest(branch, meta, holder)
+        for entry in (*entries, *self._changelog(branch, holder, snapshot)):
+            self._add_data(branch, entry, holder)
         if snapshot.statistics is not None:
             path = table.paths.statistics_file(snapshot.statistics)
-            self._add(Where.STATISTICS, path, self._in_statistics(line, path), holder)
+            self._add(Where.STATISTICS, path, self._in_statistics(branch, path), holder)
 
-    def _remaining_manifests(self, line: _Line, snapshot: Snapshot) -> Iterator[ManifestFileMeta]:
-        yield from self._in_list(line, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        yield from self._in_list(line, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+    def _remaining_manifests(self, branch: _Branch, snapshot: Snapshot) -> Iterator[ManifestFileMeta]:
+        yield from self._in_list(branch, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        yield from self._in_list(branch, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
-    def _changelog(self, line: _Line, holder: ExposureHolder, snapshot: Snapshot) -> Iterator[ManifestEntry]:
+    def _changelog(
+        self, branch: _Branch, holder: ExposureHolder, snapshot: Snapshot
+    ) -> Iterator[ManifestEntry]:
         name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
-        for meta in [] if name is None else self._in_list(line, name, size):
-            self._add_manifest(line, meta, holder)
-            yield from line.table.manifests.read_manifest(meta)
+        for meta in [] if name is None else self._in_list(branch, name, size):
+            self._add_manifest(branch, meta, holder)
+            yield from branch.table.manifests.read_manifest(meta)
 
-    def _in_list(self, line: _Line, name: str, size: int | None) -> Iterator[ManifestFileMeta]:
+    def _in_list(self, branch: _Branch, name: str, size: int | None) -> Iterator[ManifestFileMeta]:
         """Return the manifests of a list that are still there."""
         files, paths = self.table.file_system, self.table.paths
         if files.exists(paths.manifest(name)):
-            for meta in line.table.manifests.read_list(name, size):
+            for meta in branch.table.manifests.read_list(name, size):
                 if files.exists(paths.manifest(meta.file_name)):
                     yield meta
 
-    def _add_manifest(self, line: _Line, meta: ManifestFileMeta, holder: ExposureHolder | None) -> None:
-        path = line.table.paths.manifest(meta.file_name)
+    def _add_manifest(self, branch: _Branch, meta: ManifestFileMeta, holder: ExposureHolder | None) -> None:
+        path = branch.table.paths.manifest(meta.file_name)
         columns = self._shown.get((Where.MANIFEST, path))
-        self._add(Where.MANIFEST, path, _in_manifest(line, meta) if columns is None else columns, holder)
+        self._add(Where.MANIFEST, path, _in_manifest(branch, meta) if columns is None else columns, holder)
 
-    def _add_data(self, line: _Line, entry: ManifestEntry, holder: ExposureHolder) -> None:
+    def _add_data(self, branch: _Branch, entry: ManifestEntry, holder: ExposureHolder) -> None:
         where = (entry.partition, entry.bucket, entry.file)
-        path, extra = line.table.paths.data_file(*where), line.table.paths.extra_files(*where)
+        path, extra = branch.table.paths.data_file(*where), branch.table.paths.extra_files(*where)
         if (Where.DATA, path) not in self._shown:
             with suppress(FileNotFoundError):
-                self._add(Where.DATA, path, audit_entry(line.table, entry, line.plain.secrets).plain)
+                self._add(Where.DATA, path, audit_entry(branch.table, entry, branch.plain.secrets).plain)
             for index in filter(is_index, extra):
-                hidden = line.plain.hidden_in(entry.file)
-                self._add(Where.INDEX, index, columns_in_index(line.table, index, hidden))
+                hidden = branch.plain.hidden_in(entry.file)
+                self._add(Where.INDEX, index, columns_in_index(branch.table, index, hidden))
         self._add(Where.DATA, path, (), holder)
         for index in filter(is_index, extra):
             self._add(Where.INDEX, index, (), holder)
 
     # --- orphans -----------------------------------------------------------------------------
 
-    def _add_orphan(self, lines: Iterable[_Line], info: FileInfo) -> None:
+    def _add_orphan(self, branches: Iterable[_Branch], info: FileInfo) -> None:
         with suppress(FileNotFoundError):
-            for line in lines:
-                for where, columns in self._in_orphan(line, info).items():
+            for branch in branches:
+                for where, columns in self._in_orphan(branch, info).items():
                     self._add(where, info.path, columns)
 
-    def _in_orphan(self, line: _Line, info: FileInfo) -> Mapping[Where, Iterable[str]]:
+    def _in_orphan(self, branch: _Branch, info: FileInfo) -> Mapping[Where, Iterable[str]]:
         folder = info.path.rpartition("/")[0].rpartition("/")[2]
         if info.name.startswith("."):
             return {} if info.name.endswith(".crc") else {Where.UNFINISHED: UNKNOWN}
         if folder == "statistics":
-            return {Where.STATISTICS: self._in_statistics(line, info.path)}
+            return {Where.STATISTICS: self._in_statistics(branch, info.path)}
         if folder == "manifest":
-            return {Where.MANIFEST: _in_lost_manifest(line, info)}
+            return {Where.MANIFEST: _in_lost_manifest(branch, info)}
         if is_index(info.name):
-            return {Where.INDEX: columns_in_index(line.table, info.path, frozenset(_names(line)))}
-        return {Where.DATA: _in_lost_data(line, info)} if folder.startswith("bucket-") else {}
+            return {Where.INDEX: columns_in_index(branch.table, info.path, frozenset(_names(branch)))}
+        return {Where.DATA: _in_lost_data(branch, info)} if folder.startswith("bucket-") else {}
 
-    def _in_statistics(self, line: _Line, path: str) -> Iterable[str]:
+    def _in_statistics(self, branch: _Branch, path: str) -> Iterable[str]:
         try:
-            return line.plain.in_statistics(self.table.file_system.read_bytes(path), path)
+            return branch.plain.in_statistics(self.table.file_system.read_bytes(path), path)
         except CorruptFileError:
             return UNKNOWN
         except FileNotFoundError:
@@ -244,7 +246,7 @@ def _whole(table: Table) -> Table:
     return found
 
 
-def _branch_line(table: TableHandle, branch: TableHandle, secrets: SecretColumns) -> _Line:
+def _branch_of(table: TableHandle, branch: TableHandle, secrets: SecretColumns) -> _Branch:
     """Return a branch with what it encrypts itself, and what the table does of columns that both have.
 
     Ids are given by each on its own once they have parted, so only those of schemas that both have count.
@@ -254,37 +256,37 @@ def _branch_line(table: TableHandle, branch: TableHandle, secrets: SecretColumns
     ids = {each.id for schema in shared if table.schema_of(schema.id) == schema for each in schema.fields}
     keys = {path: key for path, key in secrets.keys.items() if path[0] in ids}
     both = SecretColumns({**secrets_in_history(branch).keys, **keys})
-    return _Line(branch, PlainStatistics(both, branch.schema_of))
+    return _Branch(branch, PlainStatistics(both, branch.schema_of))
 
 
-def _in_manifest(line: _Line, meta: ManifestFileMeta) -> frozenset[str]:
+def _in_manifest(branch: _Branch, meta: ManifestFileMeta) -> frozenset[str]:
     found: frozenset[str] = frozenset()
-    for entry in line.table.manifests.read_manifest(meta):
-        found |= line.plain.shown(entry.file) | line.plain.indexed(entry.file)
+    for entry in branch.table.manifests.read_manifest(meta):
+        found |= branch.plain.shown(entry.file) | branch.plain.indexed(entry.file)
     return found
 
 
-def _in_lost_manifest(line: _Line, info: FileInfo) -> Iterable[str]:
+def _in_lost_manifest(branch: _Branch, info: FileInfo) -> Iterable[str]:
     if not info.name.startswith("manifest-") or info.name.startswith("manifest-list-"):
         return ()
     try:
-        return _in_manifest(line, ManifestFileMeta(info.name, info.size, 0, 0, EMPTY_STATS, 0))
+        return _in_manifest(branch, ManifestFileMeta(info.name, info.size, 0, 0, EMPTY_STATS, 0))
     except LockgateError:  # such as one of a branch that is gone, with columns of its own
         return UNKNOWN
 
 
-def _in_lost_data(line: _Line, info: FileInfo) -> Iterable[str]:
+def _in_lost_data(branch: _Branch, info: FileInfo) -> Iterable[str]:
     if not info.name.endswith(ORC_SUFFIX):
         return UNKNOWN
     try:
-        return audit_file((line.table.file_system, info.path), _names(line), name=info.path).plain
+        return audit_file((branch.table.file_system, info.path), _names(branch), name=info.path).plain
     except (CorruptFileError, UnsupportedFormatError):
         return UNKNOWN
 
 
-def _names(line: _Line) -> dict[str, str]:
+def _names(branch: _Branch) -> dict[str, str]:
     """Return what the columns are or were called: nothing says by which schema an orphan was written."""
     found: dict[str, str] = {}
-    for schema_id in line.table.schema_files.ids():
-        found |= line.plain.secrets.under(line.table.schema_of(schema_id))
+    for schema_id in branch.table.schema_files.ids():
+        found |= branch.plain.secrets.under(branch.table.schema_of(schema_id))
     return found

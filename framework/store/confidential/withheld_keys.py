@@ -93,7 +93,7 @@ def needed_columns(
     others = [text for name, text in texts.items() if name not in shown_by_files]
     named = columns_named([*others, decision.row_filter or ""], types)
     shown = types.keys() - decision.denied.keys() - shown_by_files
-    return frozenset(shown | named | (columns_of_order(merged) if merged else frozenset()))
+    return frozenset(shown | named | (sort_columns(merged) if merged else frozenset()))
 
 
 def _is_stored(text: str, column: str, kind: str, masks: set[str | None]) -> bool:
@@ -109,7 +109,7 @@ def is_found_in_files(mask: str, kind: str) -> bool:
     return mask == "nullify" or (mask == "redact" and kind.upper() not in _INTEGERS)
 
 
-def columns_of_order(schema: TableSchema) -> frozenset[str]:
+def sort_columns(schema: TableSchema) -> frozenset[str]:
     """Return the columns that say which row of a key counts, keys included."""
     texts = [text for pair in schema.options.items() if _OF_ORDER.match(pair[0]) for text in pair]
     return frozenset(schema.primary_keys) | columns_named(texts, schema.field_names)

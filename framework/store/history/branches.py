@@ -23,15 +23,15 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.history.reachable_files import (
     NeededFiles,
+    changelog_files_of,
     data_files_of,
-    files_of_changelog,
     metadata_files_of,
 )
 from lockgate.framework.store.history.tags import Released
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.metadata.paths import line_folder
+from lockgate.framework.store.metadata.paths import branch_folder
 from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
@@ -57,7 +57,7 @@ def branch_names(table: TableHandle) -> list[str]:
 
 def load_branch(table: TableHandle, name: str) -> TableHandle:
     """Return a branch as a table with its newest schema; TableNotFoundError offers the nearest names."""
-    snapshots = SnapshotFiles(table.file_system, line_folder(table.location, name))
+    snapshots = SnapshotFiles(table.file_system, branch_folder(table.location, name))
     schema = current_schema(_schemas(table, name), snapshots)
     if schema is None:
         hint = nearest(name, branch_names(table)) or "; the table has none"
@@ -74,7 +74,7 @@ def _main_name(table: TableHandle) -> Identifier:
 
 
 def _schemas(table: TableHandle, name: str) -> SchemaFiles:
-    return SchemaFiles(table.file_system, line_folder(table.location, name), branch=True)
+    return SchemaFiles(table.file_system, branch_folder(table.location, name), branch=True)
 
 
 def _check_main(table: TableHandle) -> None:
@@ -88,7 +88,7 @@ def _check_new_name(table: TableHandle, name: str) -> None:
             f"{name!r} cannot be the name of a branch: use letters, digits, '_', '-' and '.', not digits "
             f"alone and not {MAIN!r}"
         )
-    if table.file_system.list(line_folder(table.location, name)):
+    if table.file_system.list(branch_folder(table.location, name)):
         raise AlreadyExistsError(
             f"{table.identifier} has a branch {name!r} already"
             if _schemas(table, name).ids()
@@ -133,7 +133,7 @@ def create_branch(
         raise AlreadyExistsError(f"{table.identifier} has a branch {name!r} already") from None
     if start is not None:
         if not _is_held(table, start):
-            table.file_system.delete_tree(branch.line_location)
+            table.file_system.delete_tree(branch.branch_location)
             raise SnapshotNotFoundError(f"snapshot {start.id} expired while the branch was created")
         branch.snapshot_files.hint_latest(start.id)
         branch.snapshot_files.hint_earliest(start.id)
@@ -162,7 +162,7 @@ def delete_branch(table: TableHandle, name: str, *, dry_run: bool = False) -> Re
     refers to, never a broken table.
     """
     _check_main(table)
-    folder = line_folder(table.location, name)
+    folder = branch_folder(table.location, name)
     if not table.file_system.list(folder):
         load_branch(table, name)
     data, metadata = _files_of(table, name)
@@ -188,19 +188,19 @@ def _files_of(table: TableHandle, name: str) -> tuple[dict[str, int], dict[str, 
     if not _schemas(table, name).ids():
         return data, metadata
     branch = load_branch(table, name)
-    line = branch.snapshots()
-    for snapshot in [*line, *(tag.snapshot for tag in load_tags(branch))]:
+    snapshots = branch.snapshots()
+    for snapshot in [*snapshots, *(tag.snapshot for tag in load_tags(branch))]:
         with suppress(CorruptFileError):
             entries = branch.manifests.delta_entries(snapshot)
-            if snapshot is not line[0] and snapshot in line:
+            if snapshot is not snapshots[0] and snapshot in snapshots:
                 entries = [entry for entry in entries if entry.kind is FileKind.ADD]
             else:
                 entries = branch.manifests.live_files(snapshot)
             data |= data_files_of(branch, entries)
             metadata |= metadata_files_of(branch, snapshot)
-    for changelog in [*line, *branch.changelog_files.load_all()]:
+    for changelog in [*snapshots, *branch.changelog_files.load_all()]:
         with suppress(CorruptFileError):
-            recorded, manifests = files_of_changelog(branch, changelog)
+            recorded, manifests = changelog_files_of(branch, changelog)
             data |= recorded
             metadata |= manifests
     return data, metadata
@@ -213,7 +213,7 @@ def rename_branch(table: TableHandle, name: str, target: str, *, dry_run: bool =
     then both names may be there. Raises TableNotFoundError and AlreadyExistsError.
     """
     _check_main(table)
-    note = f"{line_folder(table.location, target)}/{_RENAMED_FROM}"
+    note = f"{branch_folder(table.location, target)}/{_RENAMED_FROM}"
     begun = _begun_from(table, note) == name
     if not begun:
         load_branch(table, name)
@@ -223,13 +223,13 @@ def rename_branch(table: TableHandle, name: str, target: str, *, dry_run: bool =
     if not begun:
         table.file_system.write_new(note, name.encode())
     old, new = (table.sibling(_identifier(table, each), table.schema) for each in (name, target))
-    _copy_line(old, new)
+    _copy_branch(old, new)
     if schema_ids := old.schema_files.ids():
         _copy_schemas(old, new, schema_ids[-1], again=True)
     # Without its first schema it is no branch any more, and nothing is committed under the old name.
     old.schema_files.hide()
-    _copy_line(old, new)
-    table.file_system.delete_tree(old.line_location)
+    _copy_branch(old, new)
+    table.file_system.delete_tree(old.branch_location)
     table.file_system.delete(note)
 
 
@@ -241,7 +241,7 @@ def _begun_from(table: TableHandle, note: str) -> str | None:
         return None
 
 
-def _copy_line(old: TableHandle, new: TableHandle) -> None:
+def _copy_branch(old: TableHandle, new: TableHandle) -> None:
     for snapshot in old.snapshots():
         new.snapshot_files.create(snapshot)
     for tag in load_tags(old):
@@ -266,16 +266,17 @@ def fast_forward(table: TableHandle, name: str, *, dry_run: bool = False) -> int
     """
     _check_main(table)
     branch = load_branch(table, name)
-    line = branch.snapshots()
-    if not line:
+    snapshots = branch.snapshots()
+    if not snapshots:
         raise SnapshotNotFoundError(f"{branch.identifier} has no snapshot to go forward to")
     head = table.latest_snapshot()
-    if head is not None and head not in line:
+    if head is not None and head not in snapshots:
         raise CommitConflictError(
             f"{table.identifier} has changed since branch {name!r} began: its snapshot {head.id} is not in "
-            f"the branch, which begins with snapshot {line[0].id}; roll it back to one that is, or keep both"
+            f"the branch, which begins with snapshot {snapshots[0].id}; roll it back to one that is, or "
+            "keep both"
         )
-    gained = [snapshot for snapshot in line if head is None or snapshot.id > head.id]
+    gained = [snapshot for snapshot in snapshots if head is None or snapshot.id > head.id]
     own = table.schema_files.ids()
     for schema_id in branch.schema_files.ids():
         if schema_id in own and table.schema_files.load(schema_id) != branch.schema_files.load(schema_id):

@@ -21,10 +21,10 @@ from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.pruning.split import by_bucket, key_order
 from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
-from lockgate.framework.store.scan.readable_files import may_wait, waits
+from lockgate.framework.store.scan.readable_files import can_block, waits
 from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_one_line, check_readable
+from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch, check_readable
 from lockgate.framework.store.write.newest_rows import newest_rows
 from lockgate.pushdown import AlwaysTrue
 
@@ -70,7 +70,7 @@ def read_changes(table: TableHandle, request: ReadRequest) -> Iterator[Change]:
     between = _range_of(request)
     schema = table.schema
     check_readable(schema)
-    check_one_line(schema)
+    check_no_fallback_branch(schema)
     names = tuple(dict.fromkeys(schema.field_names if request.columns is None else request.columns))
     for name in names:
         schema.field(name)
@@ -125,7 +125,7 @@ def _changes(
     for snapshot in snapshots:
         if snapshot.commit_kind is CommitKind.ANALYZE:
             continue
-        late = may_wait(schema, snapshot)
+        late = can_block(schema, snapshot)
         if snapshot.commit_kind is CommitKind.COMPACT and not late:
             continue
         entries = table.manifests.delta_entries(snapshot)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.manifests.index_manifest import read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, FileSource, ManifestEntry
-from lockgate.framework.store.metadata.references import branch_lines, kept_changelogs, tagged_snapshots
+from lockgate.framework.store.metadata.references import branch_snapshots, kept_changelogs, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def metadata_files_of(table: TableHandle, snapshot: Snapshot) -> dict[str, int]:
     return found
 
 
-def files_of_changelog(
+def changelog_files_of(
     table: TableHandle, changelog: Snapshot, *, with_writes: bool = True, with_removals: bool = False
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the paths of data files and of metadata that a changelog needs without its snapshot.
@@ -123,15 +123,15 @@ class NeededFiles:
         # Tags first: one that is created from now on holds a snapshot that is read below.
         tags = tagged_snapshots(table)
         self._seen = table.snapshot_files.latest_id() or 0
-        lines = [(table, [snapshot]) for name, snapshot in tags.items() if name not in without]
+        tagged = [(table, [snapshot]) for name, snapshot in tags.items() if name not in without]
         main = table.snapshots()
         if rolled_back_to is not None:
             main = [*(each for each in main if each.id < rolled_back_to.id), rolled_back_to]
-        self._add_line(table, main, main=rolled_back_to is None)
-        for branch, line in [*lines, *branch_lines(table, without_branches)]:
-            self._add_line(branch, line, main=False)
+        self._add_snapshots(table, main, main=rolled_back_to is None)
+        for branch, snapshots in [*tagged, *branch_snapshots(table, without_branches)]:
+            self._add_snapshots(branch, snapshots, main=False)
         for branch, changelog in kept_changelogs(table, without_changelogs, without_branches):
-            for paths in files_of_changelog(branch, changelog):
+            for paths in changelog_files_of(branch, changelog):
                 self._names.update(path.rpartition("/")[2] for path in paths)
 
     def __contains__(self, name: str) -> bool:
@@ -148,14 +148,14 @@ class NeededFiles:
             self._add(self._table, snapshot, self._table.manifests.delta_entries(snapshot))
         self._seen = max(self._seen, head)
 
-    def _add_line(self, table: TableHandle, line: Sequence[Snapshot], *, main: bool) -> None:
+    def _add_snapshots(self, table: TableHandle, snapshots: Sequence[Snapshot], *, main: bool) -> None:
         """Add snapshots of which each follows the one before.
 
         Of the first, all live files count; of the others what their own manifests add, because a file that
         is live in both is named by the first.
         """
         seen: set[str] | None = None
-        for snapshot in line:
+        for snapshot in snapshots:
             try:
                 seen = self._add_next(table, snapshot, seen)
             except CorruptFileError:

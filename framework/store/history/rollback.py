@@ -21,8 +21,8 @@ from lockgate.errors import CommitConflictError, CorruptFileError, SnapshotNotFo
 from lockgate.framework.store.commit.stream_progress import progress_after, with_progress
 from lockgate.framework.store.history.reachable_files import (
     NeededFiles,
+    changelog_files_of,
     data_files_of,
-    files_of_changelog,
     metadata_files_of,
 )
 from lockgate.framework.store.manifests.manifest import FileKind
@@ -146,7 +146,7 @@ class _Rollback:
                 )
         for changelog in self._changelogs:
             with suppress(CorruptFileError):
-                data, metadata = files_of_changelog(self.table, changelog)
+                data, metadata = changelog_files_of(self.table, changelog)
                 self._data |= data
                 self._metadata |= metadata
         for snapshot in self._tags.values():

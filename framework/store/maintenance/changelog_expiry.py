@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lockgate.framework.store.history.reachable_files import NeededFiles, files_of_changelog
+from lockgate.framework.store.history.reachable_files import NeededFiles, changelog_files_of
 from lockgate.framework.store.maintenance.retention import (
     Retention,
     changelog_retention,
@@ -104,7 +104,7 @@ class _Removal:
             return
         needed = NeededFiles(self.table, without_changelogs=[each.id for each in self.changelogs])
         for changelog in self.changelogs:
-            data, manifests = files_of_changelog(self.table, changelog, with_removals=True)
+            data, manifests = changelog_files_of(self.table, changelog, with_removals=True)
             for found, paths in ((self._data, data), (self._manifests, manifests)):
                 found |= {path: size for path, size in paths.items() if path.rpartition("/")[2] not in needed}
         self.table.check_deletable([*self._data, *self._manifests])

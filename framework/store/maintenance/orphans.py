@@ -102,7 +102,7 @@ def _created_millis(table: TableHandle) -> int:
     ids = table.schema_files.ids()
     if not ids:
         return now_millis()
-    folder = schema_folder(table.line_location)
+    folder = schema_folder(table.branch_location)
     stored = {info.name: info.modified_millis for info in table.file_system.list(folder)}
     return max(table.schema_of(ids[0]).time_millis, stored.get(f"schema-{ids[0]}", 0))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.options.changelog_options import NO_CHANGELOG
-from lockgate.framework.store.history.reachable_files import files_of_changelog
+from lockgate.framework.store.history.reachable_files import changelog_files_of
 from lockgate.framework.store.maintenance.retention import (
     Retention,
     changes_outlive,
@@ -121,12 +121,14 @@ class _Removal:
     def __post_init__(self) -> None:
         keepers = [(self.table, self.retained), *protected_snapshots(self.table)]
         self._kept_files = {
-            entry.file.file_name for line, keeper in keepers for entry in line.manifests.live_files(keeper)
+            entry.file.file_name
+            for branch, keeper in keepers
+            for entry in branch.manifests.live_files(keeper)
         }
         self._kept_manifests = {name for _, keeper in keepers for name in self._manifest_names(keeper)}
-        indexes = {keeper.index_manifest: line for line, keeper in keepers if keeper.index_manifest}
+        indexes = {keeper.index_manifest: branch for branch, keeper in keepers if keeper.index_manifest}
         self._kept_index = {
-            name for index, line in indexes.items() for name in read_index_manifest(line, index).names
+            name for index, branch in indexes.items() for name in read_index_manifest(branch, index).names
         }
         self._kept_statistics = {keeper.statistics for _, keeper in keepers}
         self._keep_changelogs()
@@ -136,8 +138,8 @@ class _Removal:
     def _keep_changelogs(self) -> None:
         writes = self.table.schema.changelog_producer == NO_CHANGELOG
         outlived = {each.id for each in self.outlived}
-        kept = [files_of_changelog(self.table, each, with_writes=writes) for each in self.outlived]
-        kept += [files_of_changelog(line, each) for line, each in kept_changelogs(self.table, outlived)]
+        kept = [changelog_files_of(self.table, each, with_writes=writes) for each in self.outlived]
+        kept += [changelog_files_of(branch, each) for branch, each in kept_changelogs(self.table, outlived)]
         for data, metadata in kept:
             self._kept_files |= {path.rpartition("/")[2] for path in data}
             self._kept_manifests |= {path.rpartition("/")[2] for path in metadata}

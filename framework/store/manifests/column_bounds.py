@@ -162,7 +162,7 @@ def _neighbours(value: Plain, scale: Fraction | None) -> tuple[Any, Any]:
     return (below, above) if _LONG.min <= below and above <= _LONG.max else (None, None)
 
 
-def bounds_of_partitions(
+def partition_bounds(
     values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], data_type: DataType
 ) -> ColumnBounds:
     """Return the bounds of a partition column, exact: `values` are those of the partitions by number."""

@@ -170,7 +170,7 @@ def schema_folder(location: str) -> str:
     return f"{location.rstrip('/')}/schema"
 
 
-def line_folder(location: str, branch: str | None) -> str:
+def branch_folder(location: str, branch: str | None) -> str:
     """Return the folder of a branch's own metadata; that of the table if there is no branch."""
     if branch is None:
         return location

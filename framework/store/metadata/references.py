@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.metadata.paths import line_folder
+from lockgate.framework.store.metadata.paths import branch_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.snapshot_files import CHANGELOG, SnapshotFiles
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 def protected_snapshots(table: TableHandle) -> list[tuple[TableHandle, Snapshot]]:
     """Return the snapshots that tags and branches hold, expired or not, each with its table or branch."""
     found = [(table, snapshot) for snapshot in tagged_snapshots(table).values()]
-    return found + [(branch, snapshot) for branch, line in branch_lines(table) for snapshot in line]
+    return found + [
+        (branch, snapshot) for branch, snapshots in branch_snapshots(table) for snapshot in snapshots
+    ]
 
 
 def tagged_snapshots(table: TableHandle) -> dict[str, Snapshot]:
     """Return what the tags of the table itself hold, by the tag's name."""
-    return _snapshots_in(table, f"{table.line_location}/tag", "tag-")
+    return _snapshots_in(table, f"{table.branch_location}/tag", "tag-")
 
 
 def held_snapshot(table: TableHandle, snapshot_id: int) -> Snapshot:
@@ -44,7 +46,7 @@ def held_snapshot(table: TableHandle, snapshot_id: int) -> Snapshot:
         raise
 
 
-def branch_lines(
+def branch_snapshots(
     table: TableHandle, without: Collection[str] = ()
 ) -> list[tuple[TableHandle, list[Snapshot]]]:
     """Return the snapshots of each other branch in order, and each that a tag of it holds by itself.
@@ -52,15 +54,15 @@ def branch_lines(
     Each line comes with its branch, since only that knows the schemas its files were written under. For a
     branch, the table's main line is another one. Branches in `without` count as deleted.
     """
-    lines = []
-    for name, folder in _other_lines(table, without):
-        line = sorted(
+    branches = []
+    for name, folder in _other_branches(table, without):
+        snapshots = sorted(
             _snapshots_in(table, f"{folder}/snapshot", "snapshot-").values(), key=lambda each: each.id
         )
         tagged = _snapshots_in(table, f"{folder}/tag", "tag-").values()
-        found = [each for each in (line, *([snapshot] for snapshot in tagged)) if each]
-        lines += [(line_of(table, name), each) for each in found]
-    return lines
+        found = [each for each in (snapshots, *([snapshot] for snapshot in tagged)) if each]
+        branches += [(branch_table(table, name), each) for each in found]
+    return branches
 
 
 def kept_changelogs(
@@ -71,28 +73,28 @@ def kept_changelogs(
     Those of the table itself whose numbers are in `without` are left out, as are those of some branches.
     """
     found = [(table, each) for each in table.changelog_files.load_all() if each.id not in without]
-    for name, folder in _other_lines(table, without_branches):
+    for name, folder in _other_branches(table, without_branches):
         kept = _snapshots_in(table, f"{folder}/{CHANGELOG}", f"{CHANGELOG}-")
-        found += [(line_of(table, name), each) for each in kept.values()]
+        found += [(branch_table(table, name), each) for each in kept.values()]
     return found
 
 
-def _other_lines(table: TableHandle, without: Collection[str]) -> list[tuple[str | None, str]]:
+def _other_branches(table: TableHandle, without: Collection[str]) -> list[tuple[str | None, str]]:
     """Return the names and folders of the branches, and of the main line (None), but of this line itself."""
     infos = table.file_system.list(f"{table.location}/branch")
     names = [info.name.removeprefix("branch-") for info in infos if info.name.startswith("branch-")]
-    lines: list[tuple[str | None, str]] = [(None, table.location)]
-    lines += [(name, line_folder(table.location, name)) for name in names if name not in without]
-    own = table.line_location.rstrip("/")
-    return [(name, folder) for name, folder in lines if folder.rstrip("/") != own]
+    branches: list[tuple[str | None, str]] = [(None, table.location)]
+    branches += [(name, branch_folder(table.location, name)) for name in names if name not in without]
+    own = table.branch_location.rstrip("/")
+    return [(name, folder) for name, folder in branches if folder.rstrip("/") != own]
 
 
-def line_of(table: TableHandle, name: str | None) -> TableHandle:
+def branch_table(table: TableHandle, name: str | None) -> TableHandle:
     """Return another line of a table, by the name of its branch.
 
     A branch that is only half made, renamed or deleted may have no schemas; then the table's own are taken.
     """
-    folder = table.location if name is None else line_folder(table.location, name)
+    folder = table.location if name is None else branch_folder(table.location, name)
     schemas = SchemaFiles(table.file_system, folder, branch=name is not None)
     schema = current_schema(schemas, SnapshotFiles(table.file_system, folder))
     if schema is None:

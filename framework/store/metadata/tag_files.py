@@ -71,7 +71,7 @@ def tag_path(table: TableHandle, name: str) -> str:
     """Return the path of a tag's file; InputError if the name cannot be that of a file."""
     if not name.strip() or "/" in name or "\0" in name:
         raise InputError(f"{name!r} cannot be the name of a tag")
-    return f"{table.line_location}/tag/{_PREFIX}{name}"
+    return f"{table.branch_location}/tag/{_PREFIX}{name}"
 
 
 def load_tag(table: TableHandle, name: str) -> Tag:
@@ -88,7 +88,7 @@ def load_tags(table: TableHandle) -> list[Tag]:
     """Return all tags, in the order of their snapshots and then of their names."""
     tags = []
     for name in tagged_snapshots(table):
-        path = f"{table.line_location}/tag/{_PREFIX}{name}"
+        path = f"{table.branch_location}/tag/{_PREFIX}{name}"
         try:
             tags.append(Tag.from_bytes(name, table.file_system.read_bytes(path), path))
         except FileNotFoundError:

@@ -13,9 +13,9 @@ from lockgate.framework.plugins import CandidateFile, FilePruner, SetPruner, plu
 from lockgate.framework.store.manifests.column_bounds import (
     BoundsOf,
     ColumnBounds,
-    bounds_of_partitions,
     is_bounded,
     may_match_files,
+    partition_bounds,
     undecided_files,
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
@@ -365,7 +365,7 @@ class ByOrder(_LimitStep):
             return files.bounds(field, self._question.schema_of)
         index = schema.partition_keys.index(name)
         values = [partition[index] for partition in files.partitions]
-        return bounds_of_partitions(values, files.partition, files.rows, field.type)
+        return partition_bounds(values, files.partition, files.rows, field.type)
 
 
 def _never(section: Section) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 from lockgate.framework.store.manifests.column_bounds import (
     ColumnBounds,
     bounds_of,
-    bounds_of_partitions,
     is_bounded,
+    partition_bounds,
 )
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 
@@ -62,7 +62,7 @@ def _bounds(plan: ScanPlan, entries: Sequence[ManifestEntry], name: str) -> Colu
         return bounds_of(entries, field, lambda schema_id: plan.schemas[schema_id], None)
     rows = np.fromiter((entry.file.row_count for entry in entries), np.int64, len(entries))
     values = [split.partition[name] for split in plan.splits for _ in split.files]
-    return bounds_of_partitions(values, np.arange(len(values)), rows, field.type)
+    return partition_bounds(values, np.arange(len(values)), rows, field.type)
 
 
 def _estimate(bounds: ColumnBounds, rows: int) -> ColumnEstimate:

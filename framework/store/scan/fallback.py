@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError, TableNotFoundError
-from lockgate.framework.store.grants import sees_alike
+from lockgate.framework.store.grants import has_same_visibility
 from lockgate.framework.store.handle import SCHEMAS_OF_BRANCH, read_branch
 from lockgate.framework.store.manifests.file_table import FileTable
-from lockgate.framework.store.metadata.references import line_of
+from lockgate.framework.store.metadata.references import branch_table
 from lockgate.framework.store.scan.readable_files import readable_files
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def with_partitions_of_branch(table: TableHandle, files: FileTable, snapshot: Sn
 
 
 def _branch(table: TableHandle, name: str) -> TableHandle:
-    branch = line_of(table, name)
+    branch = branch_table(table, name)
     if branch.identifier.branch != name:
         raise TableNotFoundError(
             f"table {table.identifier} has no branch {name!r}, but its options read partitions from it"
         )
-    if not sees_alike(table, branch):
+    if not has_same_visibility(table, branch):
         needed = f"SELECT on branch {branch.identifier}, as on table {table.identifier}"
         raise AccessDeniedError(f"partitions of {table.identifier} come from a branch: {needed}", (needed,))
     return branch

@@ -98,7 +98,7 @@ def waits(entry: ManifestEntry, schema: TableSchema, snapshot: Snapshot) -> bool
     return entry.bucket < 0 or (entry.file.level == 0 and hides_level_0(schema, snapshot))
 
 
-def may_wait(schema: TableSchema, snapshot: Snapshot) -> bool:
+def can_block(schema: TableSchema, snapshot: Snapshot) -> bool:
     """Say whether rows of a table are shown by the compaction after the commit that wrote them."""
     return hides_level_0(schema, snapshot) or (schema.has_primary_key and schema.bucket_count == POSTPONED)
 

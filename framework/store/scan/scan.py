@@ -41,7 +41,7 @@ from lockgate.framework.store.scan.read_request import ReadRequest, ResolvedRead
 from lockgate.framework.store.scan.readable_files import merged_files, readable_files
 from lockgate.framework.store.scan.snapshot_selection import Between, files_between
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_one_line
+from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch
 from lockgate.pushdown import (
     AlwaysTrue,
     FilterPushDown,
@@ -239,7 +239,7 @@ def files_of(
     `all_files`: also those that options of the table leave out. Manifests named in `unopened` stay unopened.
     """
     if between is not None:
-        check_one_line(table.schema)
+        check_no_fallback_branch(table.schema)
         files = files_between(table, between)
     else:
         own = (

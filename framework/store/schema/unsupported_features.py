@@ -60,7 +60,7 @@ def check_unselected(schema: TableSchema, honoured: Collection[str] = ()) -> Non
         )
 
 
-def check_one_line(schema: TableSchema) -> None:
+def check_no_fallback_branch(schema: TableSchema) -> None:
     """Raise UnsupportedError if partitions come from a branch, too, whose changes are not the table's."""
     for key in ("scan.fallback-branch", "scan.primary-branch", "branch"):
         if schema.options.get(key, "").strip().lower() not in ("", "main"):

@@ -20,7 +20,7 @@ from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.scan.readable_files import POSTPONED
 from lockgate.framework.store.schema.unsupported_features import (
-    check_one_line,
+    check_no_fallback_branch,
     check_readable,
     check_unselected,
 )
@@ -277,7 +277,7 @@ class _End:
 def check_followed(schema: TableSchema) -> None:
     """Raise UnsupportedError if the changes of a table with this schema cannot be followed."""
     check_readable(schema)
-    check_one_line(schema)
+    check_no_fallback_branch(schema)
     check_unselected(schema, honoured=STREAM_OPTIONS)
     if not schema.has_primary_key or schema.changelog_producer != NO_CHANGELOG:
         return

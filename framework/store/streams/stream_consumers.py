@@ -34,7 +34,7 @@ class StreamConsumers:
 
     def record(self, query: str, table: TableHandle, name: str, next_snapshot: int) -> None:
         """Note what a query reads next, and go on noting it until `forget`."""
-        key = (table.line_location, name)
+        key = (table.branch_location, name)
         with self._lock:
             consumers = self._noted.setdefault(query, {})
             earlier = consumers.get(key)
@@ -51,7 +51,7 @@ class StreamConsumers:
     def keep(self, query: str, table: TableHandle, name: str, next_snapshot: int) -> None:
         """Note what a query reads next, unless it is noted already: what it has read stays as it is."""
         with self._lock:
-            earlier = (table.line_location, name) in self._noted.get(query, {})
+            earlier = (table.branch_location, name) in self._noted.get(query, {})
         if not earlier:
             self.record(query, table, name, next_snapshot)
 

@@ -32,7 +32,7 @@ from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 from lockgate.framework.store.metadata.identifier import Identifier, check_name
-from lockgate.framework.store.metadata.paths import line_folder, schema_folder, snapshot_folder
+from lockgate.framework.store.metadata.paths import branch_folder, schema_folder, snapshot_folder
 from lockgate.framework.store.metadata.rename import is_hidden, rename_table, set_aside, staged_for
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
@@ -305,7 +305,7 @@ class Catalog:
                 schemas.create(placed)
             except FileExistsError:
                 continue  # somebody else altered the table just now
-            publish(TableChanged(table=table.line_location, change="altered", schema_id=placed.id))
+            publish(TableChanged(table=table.branch_location, change="altered", schema_id=placed.id))
             return self.load_table(identifier)
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Replacement:
@@ -374,11 +374,11 @@ class Catalog:
         publish(TableChanged(table=dropped, change="dropped", schema_id=None))
 
     def _schemas_of(self, identifier: Identifier) -> SchemaFiles:
-        folder = line_folder(self.location(identifier), identifier.branch)
+        folder = branch_folder(self.location(identifier), identifier.branch)
         return SchemaFiles(self.file_system, folder, branch=identifier.branch is not None)
 
     def _snapshots_of(self, identifier: Identifier) -> SnapshotFiles:
-        return SnapshotFiles(self.file_system, line_folder(self.location(identifier), identifier.branch))
+        return SnapshotFiles(self.file_system, branch_folder(self.location(identifier), identifier.branch))
 
     def _schemas(self, location: str) -> SchemaFiles:
         return SchemaFiles(self.file_system, location)

@@ -25,7 +25,7 @@ from lockgate.lookup.driver import lookup_registry
 from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.server.cache_server import CacheServer
-from lockgate.lookup.server.version_wait import is_there
+from lockgate.lookup.server.version_wait import is_ready
 
 
 @pytest.mark.long
@@ -169,9 +169,9 @@ def test_a_state_without_a_layout_is_not_there(world: World) -> None:
     table.append(rows(range(10), 1))
     lookup = world.lookup()
     assert lookup.pin("query", 0) == 1
-    assert is_there(lookup.directory, 1)
+    assert is_ready(lookup.directory, 1)
     (lookup.directory.path / "LAYOUT.json").unlink()
-    assert not is_there(lookup.directory, 1)
+    assert not is_ready(lookup.directory, 1)
 
 
 @pytest.mark.long
