@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 pytestmark = needs_root
 
+# Where Lockgate and Python are installed, which may be open to anybody: the sources, and the environment.
+PROGRAMS = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
 # What py4j's callback server answers without asking who asks.
 COMMANDS = """
 import json, socket, sys
@@ -99,14 +102,29 @@ def test_no_port_takes_a_command(secrets: str) -> None:
 
 
 def own_places() -> list[str]:
-    """Sockets by name and open files of this process and its children that are Lockgate's, programs aside."""
+    """Sockets by name and open files of this process and its children that are Lockgate's, programs aside.
+
+    Standard streams belong to whoever has started the tests.
+    """
     sockets = of_processes(lambda process: process.net_connections(kind="unix"))
     files = of_processes(lambda process: process.open_files())
-    paths = {each.laddr for each in sockets if each.laddr} | {file.path for file in files}
-    programs = (".jar", ".so", ".py")
+    paths = {each.laddr for each in sockets if each.laddr} | {file.path for file in files if file.fd > 2}
     return sorted(
-        path for path in paths if path.startswith("/") and "lockgate" in path and not path.endswith(programs)
+        path
+        for path in paths
+        if path.startswith("/")
+        and "lockgate" in path
+        and not path.endswith((".jar", ".so", ".py"))
+        and not any(Path(path).is_relative_to(each) for each in PROGRAMS)
     )
+
+
+def test_own_places_are_found_and_programs_are_not(tmp_path: Path) -> None:
+    with (tmp_path / "lockgate-state").open("w"), Path(sys.prefix, "lockgate-program").open("w"):
+        places = own_places()
+    Path(sys.prefix, "lockgate-program").unlink()
+    assert str(tmp_path / "lockgate-state") in places
+    assert not [path for path in places if path.startswith(sys.prefix)]
 
 
 @pytest.mark.usefixtures("lookups_end")

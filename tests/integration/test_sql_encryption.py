@@ -241,7 +241,7 @@ CLUSTER_JOB = """
 import json, os, sys, lockgate
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.spark.bridge import dispatcher
-from lockgate.framework.spark.operations import keys as key_operations
+from lockgate.framework.spark.operations import key_operations
 folder = sys.argv[1]
 create_key_file(folder + "/keys.json", ["pii"])
 seen = []
