@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         TableSchema,
     )
 
+# Procedures live here, and tables of the whole warehouse; it cannot be dropped.
+SYSTEM_NAMESPACE = "sys"
+
 SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
 
 

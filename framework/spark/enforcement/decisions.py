@@ -23,7 +23,7 @@ from lockgate.framework.access import (
     combined_sql,
 )
 from lockgate.framework.plugins import Denied, plugins, publish
-from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.context.operation_context import SYSTEM_NAMESPACE, OperationContext
 from lockgate.framework.spark.enforcement.foreign_relations import refusal_of_path, targets_of
 from lockgate.framework.spark.enforcement.scan_grants import ScanGrant, ScanRights
 from lockgate.framework.spark.enforcement.statements import check_nodes, check_settings, record_reads
@@ -38,7 +38,6 @@ from lockgate.framework.spark.messages.rights_messages import (
     SystemRelation,
     UsedColumns,
 )
-from lockgate.framework.spark.operations.system_operations import SYSTEM_NAMESPACE
 from lockgate.framework.store import policy_name
 from lockgate.framework.store.confidential.withheld_keys import columns_named, needed_columns, withheld_keys
 

@@ -19,7 +19,7 @@ from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc import MARK
 from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs
-from lockgate.framework.spark.context.operation_context import OperationContext, split_name
+from lockgate.framework.spark.context.operation_context import SYSTEM_NAMESPACE, OperationContext, split_name
 from lockgate.framework.spark.enforcement.catalog_rights import check_rights
 from lockgate.framework.spark.enforcement.statements import whole_refusal
 from lockgate.framework.spark.messages.catalog_messages import (
@@ -43,7 +43,6 @@ from lockgate.framework.spark.messages.table_messages import (
 )
 from lockgate.framework.spark.operations.plans.scan_metrics import scan_metrics
 from lockgate.framework.spark.operations.system_operations import (
-    SYSTEM_NAMESPACE,
     describe_of_warehouse,
     describe_system,
     describe_view,

@@ -166,8 +166,7 @@ def _keep(
 
 
 def _plan(table: Table, request: StreamRequest, found: Batch) -> ScanPlan:
-    from lockgate.framework.store import ScanPlan
-    from lockgate.framework.store.merge.merge import merge_plan
+    from lockgate.framework.store import ScanPlan, merge_plan
     from lockgate.pushdown import ScanReport
 
     used = {table.schema.id} | {file.schema_id for split in found.splits for file in split.files}

@@ -38,8 +38,7 @@ def fixed_range(context: OperationContext, request: RangeRequest) -> RangeAnswer
 
 def plan(context: OperationContext, request: ChangesRequest) -> PlanAnswer:
     """Return the files of a fixed range."""
-    from lockgate.framework.store import ScanPlan
-    from lockgate.framework.store.merge.merge import merge_plan
+    from lockgate.framework.store import ScanPlan, merge_plan
     from lockgate.framework.store.streams.change_range import changed_files, range_of
     from lockgate.pushdown import ScanReport
 

@@ -20,7 +20,12 @@ import pyarrow as pa
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import SnapshotSource, plugins
-from lockgate.framework.spark.context.operation_context import OperationContext, batch_properties, split_name
+from lockgate.framework.spark.context.operation_context import (
+    SYSTEM_NAMESPACE,
+    OperationContext,
+    batch_properties,
+    split_name,
+)
 from lockgate.framework.spark.messages.scan_messages import (
     SingleRowsRequest,
     SystemRowsAnswer,
@@ -45,9 +50,6 @@ if TYPE_CHECKING:
     from lockgate.framework.plugins import SystemTable
     from lockgate.framework.store import Table
     from lockgate.framework.types import DataField
-
-# Procedures live here, and tables of the whole warehouse; it cannot be dropped.
-SYSTEM_NAMESPACE = "sys"
 
 # So many rows go to the driver's Spark as they are; of more, each task reads a page.
 _FEW_ROWS = 10_000

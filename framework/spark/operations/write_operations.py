@@ -150,7 +150,7 @@ def _actions(context: OperationContext, mode: str) -> frozenset[Action]:
 
 def _merging(schema: TableSchema) -> tuple[MergePlanJson | None, Kinds | None]:
     """Say how rows of one key merge, and which rows are written by their kinds."""
-    from lockgate.framework.store.merge.merge import merge_plan
+    from lockgate.framework.store import merge_plan
     from lockgate.framework.store.rows.row_kinds import kind_policy
 
     plan = merge_plan(schema)

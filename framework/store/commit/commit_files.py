@@ -16,7 +16,7 @@ from lockgate.framework.store.manifests.index_manifest import (
     write_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
-from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
+from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
@@ -138,7 +138,7 @@ class CommitFiles:
         self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool, everything: bool
     ) -> list[ManifestFileMeta]:
         applied = self._merged.apply(base) if self._merged else None
-        if applied is not None and not (scrub and shows_values(self.table.manifests, applied, plain)):
+        if applied is not None and not (scrub and plain.in_manifests(self.table.manifests, applied)):
             return applied
         manifests, options = self.table.manifests, self.table.options
         self._merged = merge_manifests(manifests, base, options, plain, scrub=scrub, everything=everything)

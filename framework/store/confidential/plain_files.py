@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import Audit, audit_file
 from lockgate.framework.store.codec.foreign_file_index import indexed_columns, is_index
-from lockgate.framework.store.manifests.manifest_merge import shows_values
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
@@ -57,7 +56,7 @@ def snapshot_shows(table: TableHandle, snapshot: Snapshot | None, plain: PlainSt
     """Say whether manifests or statistics of a snapshot show values of columns that are to be encrypted."""
     if snapshot is None or not plain.secrets:
         return False
-    if shows_values(table.manifests, table.manifests.manifests(snapshot), plain):
+    if plain.in_manifests(table.manifests, table.manifests.manifests(snapshot)):
         return True
     return snapshot.statistics is not None and statistics_show(table, snapshot.statistics, plain)
 

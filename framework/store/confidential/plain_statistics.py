@@ -16,7 +16,8 @@ from lockgate.errors import CorruptFileError
 from lockgate.framework.store.codec.foreign_file_index import indexed_columns
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.confidential.confidential_columns import SecretColumns
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
+from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.schema.schema import TableSchema, load_json
 
 
@@ -47,6 +48,12 @@ class PlainStatistics:
     def shows(self, entry: ManifestEntry) -> bool:
         """Say whether an entry shows anything."""
         return bool(self.shown(entry.file) or self.indexed(entry.file))
+
+    def in_manifests(self, files: ManifestFiles, metas: Sequence[ManifestFileMeta]) -> bool:
+        """Say whether one of some manifests shows anything; reads them all."""
+        if not self.secrets:
+            return False
+        return any(self.shows(entry) for meta in metas for entry in files.read_manifest(meta))
 
     def without(self, entry: ManifestEntry) -> ManifestEntry:
         """Return an entry that shows nothing; the same one where it does not."""

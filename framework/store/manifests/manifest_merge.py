@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lockgate.framework.options.table_options import (
     MANIFEST_MERGE_MIN_COUNT,
     MANIFEST_TARGET_SIZE,
     TableOptions,
 )
-from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 from lockgate.framework.store.manifests.manifest import (
     FileKind,
     ManifestEntry,
@@ -18,6 +18,9 @@ from lockgate.framework.store.manifests.manifest import (
     merge_entries,
 )
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 
 # Small enough that a scan of one partition of many skips most of a large table's entries.
 _MOST_ENTRIES = 10_000
@@ -56,7 +59,7 @@ def merge_manifests(
     that the order of a file's changes is kept, and with `scrub` if one shows values of encrypted columns. No
     manifest that is written shows any.
     """
-    if everything or (scrub and shows_values(files, metas, plain)):
+    if everything or (scrub and plain.in_manifests(files, metas)):
         return _written(files, metas, _merge(files, metas), plain)
     target = options.get_option(MANIFEST_TARGET_SIZE)
     small = [meta for meta in metas if meta.file_size < target]
@@ -76,13 +79,6 @@ def worth_merging(metas: Sequence[ManifestFileMeta]) -> bool:
     """Say whether fewer manifests, or fewer entries, could tell the same files."""
     added = sum(meta.num_added_files for meta in metas)
     return any(meta.num_deleted_files for meta in metas) or len(metas) > max(-(-added // _MOST_ENTRIES), 1)
-
-
-def shows_values(files: ManifestFiles, metas: Sequence[ManifestFileMeta], plain: PlainStatistics) -> bool:
-    """Say whether one of some manifests shows values of encrypted columns; reads them all."""
-    if not plain.secrets:
-        return False
-    return any(plain.shows(entry) for meta in metas for entry in files.read_manifest(meta))
 
 
 def _written(
