@@ -13,7 +13,7 @@ from lockgate.framework.store.handle import TableHandle
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from lockgate.framework.store.history.rollback import RollbackResult
+    from lockgate.framework.store.history.table_rollback import RollbackResult
     from lockgate.framework.store.history.tags import Released
     from lockgate.framework.store.metadata.tag_files import Tag
 
@@ -87,7 +87,7 @@ class TableHistory(TableHandle):
         Raises InputError unless exactly one is given, SnapshotNotFoundError and TagNotFoundError.
         """
         grant(self, Action.ALTER)
-        from lockgate.framework.store.history.rollback import rollback, target_of
+        from lockgate.framework.store.history.table_rollback import rollback, target_of
 
         if (snapshot_id is None) == (tag is None):
             raise InputError("give either the snapshot or the tag to roll back to")

@@ -21,7 +21,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.history.rollback import snapshot_at
+from lockgate.framework.store.history.table_rollback import snapshot_at
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import Schema, now_millis
