@@ -1,1 +1,67 @@
-"""The history of a table: tags, branches, changes, rollback, expiry and orphans."""
+"""The history of a table: tags, branches, changes, clones, rollback and restore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazy_attributes
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.history.branches import (
+        branch_names,
+        create_branch,
+        delete_branch,
+        fast_forward,
+        rename_branch,
+    )
+    from lockgate.framework.store.history.reachable_files import NeededFiles
+    from lockgate.framework.store.history.table_clone import TableClone
+    from lockgate.framework.store.history.table_restore import restore
+    from lockgate.framework.store.history.table_rollback import rollback, snapshot_at, target_of
+    from lockgate.framework.store.history.tags import (
+        create_tag,
+        delete_tags,
+        new_tag,
+        rename_tag,
+        replace_tag,
+    )
+
+_HOMES = {
+    "NeededFiles": ".reachable_files",
+    "TableClone": ".table_clone",
+    "branch_names": ".branches",
+    "create_branch": ".branches",
+    "create_tag": ".tags",
+    "delete_branch": ".branches",
+    "delete_tags": ".tags",
+    "fast_forward": ".branches",
+    "new_tag": ".tags",
+    "rename_branch": ".branches",
+    "rename_tag": ".tags",
+    "replace_tag": ".tags",
+    "restore": ".table_restore",
+    "rollback": ".table_rollback",
+    "snapshot_at": ".table_rollback",
+    "target_of": ".table_rollback",
+}
+
+__all__ = [
+    "NeededFiles",
+    "TableClone",
+    "branch_names",
+    "create_branch",
+    "create_tag",
+    "delete_branch",
+    "delete_tags",
+    "fast_forward",
+    "new_tag",
+    "rename_branch",
+    "rename_tag",
+    "replace_tag",
+    "restore",
+    "rollback",
+    "snapshot_at",
+    "target_of",
+]
+
+__getattr__ = lazy_attributes(__name__, _HOMES)

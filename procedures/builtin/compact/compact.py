@@ -33,15 +33,18 @@ from lockgate.framework.store import (
 from lockgate.framework.store.confidential.confidential_columns import secrets_in_history
 from lockgate.framework.store.confidential.plain_files import audit_entry, indexed_columns_of, snapshot_shows
 from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
-from lockgate.framework.store.maintenance.compaction import BucketJob, rewrite
-from lockgate.framework.store.maintenance.file_choice import pick_append, pick_keyed, pick_ordered
-from lockgate.framework.store.maintenance.idle_partitions import idle_partitions
-from lockgate.framework.store.maintenance.ordered_compaction import (
+from lockgate.framework.store.maintenance import (
+    BucketJob,
     RowOrder,
     best_share,
     ordered_rows,
+    pick_append,
+    pick_keyed,
+    pick_ordered,
     pruned_share,
+    rewrite,
 )
+from lockgate.framework.store.maintenance.idle_partitions import idle_partitions
 from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.procedures.arguments import (
     OPTIONS,

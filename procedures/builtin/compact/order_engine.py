@@ -9,8 +9,7 @@ from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Table, secrets_of
 from lockgate.framework.store.handle import read_branch
-from lockgate.framework.store.maintenance.compaction import BucketJob
-from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
+from lockgate.framework.store.maintenance import BucketJob, RowOrder, fits_in_memory
 from lockgate.framework.store.pruning.file_options import has_file_options
 from lockgate.procedures.procedure import ProcedureContext
 

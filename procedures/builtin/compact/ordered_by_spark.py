@@ -19,11 +19,9 @@ import pyarrow as pa
 from lockgate.errors import LockgateError, ProcedureError
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.store import CommitMessage, FileSource, Table
-from lockgate.framework.store.maintenance import curves, order_ranges
-from lockgate.framework.store.maintenance.compaction import BucketJob
+from lockgate.framework.store.maintenance import BucketJob, RowOrder, Sample, curves, order_ranges
 from lockgate.framework.store.maintenance.curves import Words
-from lockgate.framework.store.maintenance.order_ranges import SAMPLE_ROWS, Sample
-from lockgate.framework.store.maintenance.ordered_compaction import RowOrder
+from lockgate.framework.store.maintenance.order_ranges import SAMPLE_ROWS
 from lockgate.procedures.builtin.compact.order_engine import live_rows
 from lockgate.procedures.procedure import ProcedureContext
 

@@ -25,7 +25,7 @@ from lockgate.framework.store import (
     grant,
     stored_entries,
 )
-from lockgate.framework.store.maintenance.compaction import BucketJob, job_rows
+from lockgate.framework.store.maintenance import BucketJob, job_rows
 from lockgate.framework.store.merge.merge import KEY_PREFIX, sort_by_key
 from lockgate.framework.store.pruning.split import by_bucket, sections_of
 from lockgate.framework.store.write.bucket_writer import BucketWriter

@@ -15,7 +15,7 @@ from lockgate.errors import InputError, OptionError
 from lockgate.framework.options import tag_options
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store import Snapshot, Table, Tag
-from lockgate.framework.store.history.tags import create_tag, delete_tags, new_tag
+from lockgate.framework.store.history import create_tag, delete_tags, new_tag
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.system.texts import wall_clock

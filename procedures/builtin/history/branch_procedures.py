@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.store.history.branches import (
-    create_branch,
-    delete_branch,
-    fast_forward,
-    rename_branch,
-)
+from lockgate.framework.store.history import create_branch, delete_branch, fast_forward, rename_branch
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
+from lockgate.framework.store.maintenance import expire_changelogs
 from lockgate.framework.types import micros_of
 from lockgate.procedures.arguments import OPTIONS, parse_options, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -9,9 +9,12 @@ from typing import Any
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Exposure, Table, check_writable, expire_snapshots, exposures
 from lockgate.framework.store.confidential.exposure_text import reasons
-from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
-from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
-from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
+from lockgate.framework.store.maintenance import (
+    ExpireResult,
+    OrphanResult,
+    expire_changelogs,
+    remove_orphan_files,
+)
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import micros_of
 from lockgate.procedures.builtin.compact.compact import Compact

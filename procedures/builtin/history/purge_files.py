@@ -9,11 +9,8 @@ from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import FileInfo
 from lockgate.framework.store import CommitKind, Table, check_writable, expire_snapshots, grant
-from lockgate.framework.store.history.branches import branch_names, delete_branch
-from lockgate.framework.store.history.reachable_files import NeededFiles
-from lockgate.framework.store.history.tags import delete_tags
-from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
-from lockgate.framework.store.maintenance.orphans import data_files_in
+from lockgate.framework.store.history import NeededFiles, branch_names, delete_branch, delete_tags
+from lockgate.framework.store.maintenance import data_files_in, expire_changelogs
 from lockgate.framework.store.metadata.references import tagged_snapshots
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

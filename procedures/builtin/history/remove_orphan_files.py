@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, LockgateError, ProcedureError
 from lockgate.framework.access import Action
-from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
+from lockgate.framework.store.maintenance import OrphanResult, remove_orphan_files
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, check_writable
-from lockgate.framework.store.history.table_restore import restore
-from lockgate.framework.store.history.table_rollback import rollback, snapshot_at, target_of
+from lockgate.framework.store.history import restore, rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, Tag
-from lockgate.framework.store.history.tags import delete_tags
+from lockgate.framework.store.history import delete_tags
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.framework.types import micros_of

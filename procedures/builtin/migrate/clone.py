@@ -16,7 +16,7 @@ from lockgate.framework.store import (
     grant_by_name,
     require_unrestricted,
 )
-from lockgate.framework.store.history.table_clone import TableClone as ClonedState
+from lockgate.framework.store.history import TableClone as ClonedState
 from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

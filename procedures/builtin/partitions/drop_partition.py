@@ -9,7 +9,7 @@ from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import join
 from lockgate.framework.store import Table
-from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
+from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.schema.schema import load_json, now_millis
 from lockgate.procedures.arguments import parse_partitions
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -15,7 +15,7 @@ from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.options.option import parse_duration
 from lockgate.framework.store import Table
-from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
+from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
 from lockgate.framework.types import timestamp_of
 from lockgate.framework.types.date_patterns import DatePattern, date_pattern
