@@ -11,7 +11,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedTypeError, nearest
 from lockgate.framework import types
-from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
+from lockgate.framework.types import parse_iso_date, parse_iso_datetime
 
 _SCALARS: Mapping[str, types.DataType] = {
     "STRING": types.STRING,

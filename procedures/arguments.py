@@ -13,8 +13,7 @@ import pyarrow as pa
 from lockgate.errors import InputError, OptionError, UnsupportedTypeError, nearest
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
-from lockgate.framework.types import DataType, Kind, to_arrow, value_from_json
-from lockgate.framework.types.iso_times import parse_iso_date
+from lockgate.framework.types import DataType, Kind, parse_iso_date, to_arrow, value_from_json
 from lockgate.pushdown import (
     And,
     Comparison,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from lockgate.errors import InputError
-from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
+from lockgate.pushdown.iso_times import parse_iso_date, parse_iso_datetime
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     AlwaysTrue,

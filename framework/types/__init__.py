@@ -25,6 +25,7 @@ from lockgate.framework.types.datatype import (
     timestamp,
     timestamp_ltz,
 )
+from lockgate.framework.types.date_patterns import DatePattern, date_pattern
 from lockgate.framework.types.lossless import convert_losslessly
 from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
@@ -45,6 +46,7 @@ from lockgate.framework.types.value_json import (
     value_from_json,
     value_to_json,
 )
+from lockgate.pushdown.iso_times import parse_iso_date, parse_iso_datetime
 
 __all__ = [
     "BIGINT",
@@ -61,11 +63,13 @@ __all__ = [
     "TINYINT",
     "DataField",
     "DataType",
+    "DatePattern",
     "Kind",
     "array",
     "arrow_schema",
     "convert_losslessly",
     "date_of",
+    "date_pattern",
     "days_of",
     "decimal",
     "field_to_json",
@@ -78,6 +82,8 @@ __all__ = [
     "millis_of_day",
     "one_nan",
     "parse_field",
+    "parse_iso_date",
+    "parse_iso_datetime",
     "parse_type",
     "row",
     "sized",

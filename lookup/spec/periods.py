@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from lockgate.framework.types.date_patterns import date_pattern
+from lockgate.framework.types import date_pattern
 
 _PATTERN = "yyyy-MM-dd HH:mm"
 

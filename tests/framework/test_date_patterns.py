@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import InputError
-from lockgate.framework.types.date_patterns import date_pattern
-from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
+from lockgate.framework.types import date_pattern, parse_iso_date, parse_iso_datetime
 
 TESTS = Path(__file__).parents[1]
 FILE = TESTS / "fixtures" / "date_patterns.json"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lockgate.framework.options import tag_options
 from lockgate.framework.options.table_options import TableOptions
-from lockgate.framework.types.date_patterns import date_pattern
+from lockgate.framework.types import date_pattern
 
 _NAMED_PERIODS = {
     "daily": datetime.timedelta(days=1),

@@ -37,7 +37,7 @@ from lockgate.framework.store.scan.change_files import (
     differing_entries,
     no_list_of_files,
 )
-from lockgate.framework.types.iso_times import parse_iso_datetime
+from lockgate.framework.types import parse_iso_datetime
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.types import DataField, DataType, Kind, to_arrow
-from lockgate.framework.types.iso_times import parse_iso_date, parse_iso_datetime
+from lockgate.framework.types import DataField, DataType, Kind, parse_iso_date, parse_iso_datetime, to_arrow
 
 _TOKEN = re.compile(
     r"""\s*(?:

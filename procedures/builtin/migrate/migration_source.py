@@ -25,8 +25,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.spark import java_class
 from lockgate.framework.store.metadata.paths import unescape
-from lockgate.framework.types import DataField, DataType, Kind
-from lockgate.framework.types.iso_times import parse_iso_date
+from lockgate.framework.types import DataField, DataType, Kind, parse_iso_date
 from lockgate.procedures.arguments import partition_value
 from lockgate.procedures.builtin.migrate.foreign_files import (
     AVRO,

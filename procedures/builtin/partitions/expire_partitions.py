@@ -17,8 +17,7 @@ from lockgate.framework.options.option import parse_duration
 from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
-from lockgate.framework.types import timestamp_of
-from lockgate.framework.types.date_patterns import DatePattern, date_pattern
+from lockgate.framework.types import DatePattern, date_pattern, timestamp_of
 from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
