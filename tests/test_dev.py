@@ -70,6 +70,7 @@ def test_a_commit_is_checked_as_in_ci() -> None:
     for entry in (
         "ruff check",
         "ruff format --check",
+        "lint-imports",
         "mypy",
         "dev lint-java",
     ):

@@ -9,7 +9,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError, InputError, SnapshotNotFoundError
 from lockgate.framework.store import Catalog, CommitKind, Schema, Table
-from lockgate.framework.store.history import restore as restoring
+from lockgate.framework.store.history import table_restore as restoring
 from lockgate.framework.store.history.table_restore import restore
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.procedures import ProcedureResult
