@@ -23,6 +23,7 @@ _SCALARS: Mapping[str, types.DataType] = {
     "TIMESTAMP": types.timestamp_ltz(6),
 }
 _RANGES = {"INT": 31, "BIGINT": 63}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _ARRAY = re.compile(r"ARRAY<(\w+)>")
 _MAP = re.compile(r"MAP<STRING,(\w+)>")
 
@@ -45,7 +46,11 @@ class ValueType:
         return f"ARRAY<{self.scalar}>" if self.container else self.scalar
 
     def check(self, value: Any) -> Any:
-        """Return the value, converted where nothing is lost; InputError if it is of another type."""
+        """Return the value, converted where nothing is lost; InputError if it is of another type.
+
+        A text stands for the value that it writes: the command line has nothing else, and SQL sends what is
+        not of the type as text, since Spark's own casts cut 5.5 to 5 or make nulls of what they cannot read.
+        """
         if value is None:
             return None
         if self.container == "MAP":
@@ -62,18 +67,18 @@ class ValueType:
         """Return the value of a text on the command line: `a,b` for an array, `k=v,...` for a map."""
         if self.container == "MAP":
             pairs = (item.partition("=") for item in text.split(",") if item.strip())
-            return {key.strip(): self._from_text(item.strip()) for key, _, item in pairs}
+            return {key.strip(): self._check_scalar(item.strip()) for key, _, item in pairs}
         if self.container == "ARRAY":
-            return [self._from_text(item.strip()) for item in text.split(",") if item.strip()]
-        return self._from_text(text)
+            return [self._check_scalar(item.strip()) for item in text.split(",") if item.strip()]
+        return self._check_scalar(text)
 
     def to_json(self, value: Any) -> Any:
         """Return the value as the bridge carries it."""
         return self._map(value, lambda item: types.value_to_json(_SCALARS[self.scalar], item))
 
     def from_json(self, json: Any) -> Any:
-        """Return the value that the bridge carried."""
-        return self._map(json, lambda item: types.value_from_json(_SCALARS[self.scalar], item))
+        """Return the value that the bridge carried; a value of another type comes as text."""
+        return self._map(json, self._scalar_from_json)
 
     def to_sql(self, value: Any) -> str:
         """Return the value as a literal of Spark SQL."""
@@ -93,22 +98,26 @@ class ValueType:
             return {key: function(item) for key, item in value.items()}
         return [function(item) for item in value] if self.container else function(value)
 
+    def _scalar_from_json(self, json: Any) -> Any:
+        if isinstance(json, str) and self.scalar in _TEXTS:
+            return json
+        return types.value_from_json(_SCALARS[self.scalar], json)
+
     def _check_scalar(self, value: Any) -> Any:
         if value is None:
             return None
-        checked = _CHECKS[self.scalar](value)
+        try:
+            from_text = _TEXTS.get(self.scalar) if isinstance(value, str) else None
+            checked = _CHECKS[self.scalar](value if from_text is None else from_text(value.strip()))
+        except (ValueError, KeyError, OverflowError):
+            checked = None
         if checked is None:
-            raise InputError(f"{value!r} is not a {self.scalar}")
+            article = "an" if self.scalar == "INT" else "a"
+            raise InputError(f"{value!r} is not {article} {self.scalar}")
         bits = _RANGES.get(self.scalar)
         if bits is not None and not -(2**bits) <= checked < 2**bits:
             raise InputError(f"{value!r} is out of the range of {self.scalar}")
         return checked
-
-    def _from_text(self, text: str) -> Any:
-        try:
-            return self._check_scalar(_TEXTS[self.scalar](text))
-        except (ValueError, KeyError):
-            raise InputError(f"{text!r} is not a {self.scalar}") from None
 
     def _to_sql(self, value: Any) -> str:
         if isinstance(value, bool):
@@ -147,6 +156,10 @@ def _check_int(value: Any) -> Any:
     return None if isinstance(value, bool) else value if isinstance(value, int) else None
 
 
+def _integer(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
 def _check_float(value: Any) -> Any:
     return float(value) if isinstance(value, float | int) and not isinstance(value, bool) else None
 
@@ -173,11 +186,8 @@ _CHECKS: Mapping[str, Any] = {
     "TIMESTAMP": _check_timestamp,
 }
 _TEXTS: Mapping[str, Any] = {
-    "STRING": str,
     "BOOLEAN": lambda text: {"true": True, "false": False}[text.lower()],
-    "INT": int,
-    "BIGINT": int,
+    "INT": _integer,
+    "BIGINT": _integer,
     "DOUBLE": float,
-    "DATE": str,
-    "TIMESTAMP": str,
 }

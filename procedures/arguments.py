@@ -87,6 +87,14 @@ def parse_pattern(argument: str, text: str | None, default: str) -> re.Pattern[s
         raise InputError(f"{argument} {text!r} is not a pattern: {error}") from None
 
 
+def parse_selection(
+    partitions: str | None, where: str | None, schema: TableSchema
+) -> Callable[[Sequence[Any]], bool]:
+    """Return a predicate on partition values: whether both arguments select them; raises as these do."""
+    named, holds = parse_partitions(partitions, schema), parse_where(where, schema)
+    return lambda values: named(values) and holds(values)
+
+
 def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:
     """Return a predicate on partition values: whether the argument names them.
 

@@ -189,7 +189,16 @@ def test_the_snippet_of_the_front_page_is_the_one_that_is_tested() -> None:
 TWINS = re.findall(r"^\|[^|]+\| (.+?) \| (.+?) \| `tests/fixtures/([\w.]+)` \|$", PAGES["twins.md"], re.M)
 FIXTURES = ROOT / "tests" / "fixtures"
 # Files that tests read with Java at hand, and that are no pair of inputs and expected outputs.
-ONLY_INPUTS = {"atlas_types.json", "keys", "openlineage", "orc", "paimon", "ranger", "zoo"}
+ONLY_INPUTS = {
+    "atlas_types.json",
+    "date_patterns.json",
+    "keys",
+    "openlineage",
+    "orc",
+    "paimon",
+    "ranger",
+    "zoo",
+}
 RUNS_JAVA = re.compile(r"\b_?jvm\.io\.lockgate\.|\"javac\"")
 
 

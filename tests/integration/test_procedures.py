@@ -28,6 +28,24 @@ def rows(lake: Lake, name: str) -> list[tuple[int, str]]:
     return sorted((row.id, row.name) for row in lake.table(name).collect())
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_an_argument_is_never_cut_to_its_type(lake: Lake, filled: str, ansi: str) -> None:
+    def call(arguments: str) -> int:
+        lake.sql(f"SET spark.sql.ansi.enabled = {ansi}")
+        try:
+            query = f"CALL lake.sys.expire_snapshots('{filled}', {arguments}, dry_run => true)"
+            return int(lake.sql(query).collect()[0].deleted_snapshots_count)
+        finally:
+            lake.sql("RESET spark.sql.ansi.enabled")
+
+    for wrong in ("5.5", "5.5D", "'5.5'", "true", "'five'", "cast(5 AS DOUBLE)", "3000000000"):
+        with pytest.raises(Exception, match=r"(?i)retain_max.*(is not an INT|out of the range of INT)"):
+            call(f"retain_max => {wrong}")
+    with pytest.raises(Exception, match=r"(?i)older_than|CAST_INVALID_INPUT"):
+        call("older_than => 'yesterday evening'")
+    assert call("retain_max => 2") == call("retain_max => '2'") == call("retainMax => 2L") == 1
+
+
 def test_show_procedures(spark: SparkSession) -> None:
     shown = spark.sql("SHOW PROCEDURES IN lake.sys").collect()
     assert {"compact", "expire_snapshots", "migrate_table"} <= {row.procedure_name for row in shown}

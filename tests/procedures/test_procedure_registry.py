@@ -99,7 +99,7 @@ def test_arguments_left_out_have_defaults() -> None:
         ((), {}, "needs the argument 'text'"),
         (("a",), {"text": "b"}, "'text' is given twice"),
         (("a",), {"how_oft": 1}, "no parameter 'how_oft'; did you mean 'how_often'"),
-        (("a", "b"), {}, "'how_often': 'b' is not a INT"),
+        (("a", "b"), {}, "'how_often': 'b' is not an INT"),
         (("a", 1, True, 4), {}, "takes 3 arguments, 4 were given"),
     ],
 )

@@ -63,7 +63,8 @@ def merge_columns(context: OperationContext, request: MergeColumnsRequest) -> Ta
     given = request["schema"]["fields"] if isinstance(request["schema"], dict) else []
     wanted = [(_name_in(table, field["name"]), from_spark_type(field["type"])) for field in given]
     action = str(table.schema.table_options.get_option(ON_TYPE_CHANGE))
-    merges = merged_columns(table, [(name, each.with_nullable(True)) for name, each in wanted], action)
+    # Nearly every column of a frame may be null for Spark, so that NOT NULL stays, and refuses nulls.
+    merges = merged_columns(table, [(name, each.with_nullable(False)) for name, each in wanted], action)
     if merges:
         grant(table, Action.ALTER)
         adds = any(each.old is None or each.history is not None for each in merges)

@@ -11,6 +11,7 @@ from lockgate.framework.options.schema_options import REFUSE
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
+    ChangeNullability,
     ChangeType,
     Position,
     RenameColumn,
@@ -29,6 +30,7 @@ def merged_columns(
 ) -> list[MergedColumn]:
     """Return what columns of new data change of a table; `action` is what happens to values that do not fit.
 
+    A type without NOT NULL lets its column hold nulls from then on, unless that is part of the primary key.
     Raises InputError for a column that is named twice, or as another but for case, and UnsupportedError for
     values that would not fit, or must not become history.
     """
@@ -61,25 +63,37 @@ class MergedColumn:
     type: DataType
     old: DataField | None
     history: str | None = None
+    drops_not_null: bool = False
 
     @property
     def changes(self) -> Sequence[SchemaChange]:
         path = (self.name,)
         if self.old is None:
-            return (AddColumn(path, self.type),)
+            return (AddColumn(path, self.type.with_nullable(True)),)
         if self.history is None:
-            return (ChangeType(path, self.type),)
-        position = Position(self.history)
-        return (RenameColumn(path, self.history), AddColumn(path, self.type, position=position))
+            nullability = (ChangeNullability(path, nullable=True),) if self.drops_not_null else ()
+            return (*nullability, ChangeType(path, self.type))
+        added = AddColumn(path, self.type.with_nullable(True), position=Position(self.history))
+        # New rows have no value for the old column.
+        return (
+            ChangeNullability(path, nullable=True),
+            RenameColumn(path, self.history),
+            added,
+        )
 
     @property
     def row(self) -> tuple[Any, ...]:
-        change = "added" if self.old is None else "widened" if self.history is None else "history"
-        return (self.name, change, str(self.type), self.old and self.old.type.bare_name, self.history)
+        if self.old is None:
+            return (self.name, "added", self.type.bare_name, None, None)
+        old = self.old.type
+        if self.drops_not_null and can_widen(self.type, old):
+            return (self.name, "nullable", self.type.bare_name, str(old), None)
+        change = "widened" if self.history is None else "history"
+        return (self.name, change, self.type.bare_name, old.bare_name, self.history)
 
     def __str__(self) -> str:
         assert self.old is not None, "a new column has no old values"
-        return f"{self.name!r} ({self.old.type.bare_name}) are not all of type {self.type}"
+        return f"{self.name!r} ({self.old.type.bare_name}) are not all of type {self.type.bare_name}"
 
 
 def _merge(schema: TableSchema, name: str, data_type: DataType) -> MergedColumn | None:
@@ -90,10 +104,11 @@ def _merge(schema: TableSchema, name: str, data_type: DataType) -> MergedColumn 
         if other:
             raise InputError(f"columns: {name!r} differs from the column {other[0]!r} in case only")
         return MergedColumn(name, data_type, None)
+    drops_not_null = data_type.nullable and not old.type.nullable and name not in schema.primary_keys
     if can_widen(data_type, old.type):
-        return None
+        return MergedColumn(name, old.type, old, drops_not_null=True) if drops_not_null else None
     history = None if can_widen(old.type, data_type) else f"{name}_v{schema.id}"
-    return MergedColumn(name, data_type, old, history)
+    return MergedColumn(name, data_type, old, history, drops_not_null)
 
 
 def _check_history(schema: TableSchema, merge: MergedColumn) -> None:

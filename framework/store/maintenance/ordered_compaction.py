@@ -66,6 +66,8 @@ class RowOrder:
         if (chosen == NONE) is bool(names):
             raise InputError("order_by and an order_strategy other than 'none' are given together")
         for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"order_by: {name!r} is named twice")
             reason = why_unordered(table.schema, name)
             if reason is not None:
                 names_wrong = name not in table.schema.field_names or table.schema.field(name).type.is_nested

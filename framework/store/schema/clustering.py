@@ -33,7 +33,7 @@ def clustering_columns(schema: TableSchema) -> tuple[str, ...]:
     Another engine may have given the table the option.
     """
     names = schema.table_options.get_option(clustering_options.COLUMNS)
-    return tuple(name for name in names if why_unordered(schema, name) is None)
+    return tuple(name for name in dict.fromkeys(names) if why_unordered(schema, name) is None)
 
 
 def in_order(rows: pa.Table, columns: tuple[str, ...]) -> pa.Table:

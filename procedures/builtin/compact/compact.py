@@ -51,8 +51,7 @@ from lockgate.procedures.arguments import (
     PARTITIONS,
     WHERE,
     parse_options,
-    parse_partitions,
-    parse_where,
+    parse_selection,
     with_options,
 )
 from lockgate.procedures.builtin.compact.order_engine import spark_orders
@@ -141,11 +140,10 @@ class Compact(Procedure):
         full = _is_full(table, arguments["compact_strategy"], order)
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         check_writable(table.schema)
-        chosen = parse_partitions(arguments["partitions"], table.schema)
-        where = parse_where(arguments["where"], table.schema)
+        chosen = parse_selection(arguments["partitions"], arguments["where"], table.schema)
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
-        entries = [entry for entry in entries if chosen(entry.partition) and where(entry.partition)]
+        entries = [entry for entry in entries if chosen(entry.partition)]
         idle = idle_partitions(entries, arguments["partition_idle_time"])
         entries = [entry for entry in entries if idle(entry.partition)]
         stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)

@@ -30,7 +30,7 @@ from lockgate.framework.store.merge.merge import KEY_PREFIX, sort_by_key
 from lockgate.framework.store.pruning.split import by_bucket, sections_of
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.changelog import is_unrecorded
-from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
+from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_selection
 from lockgate.procedures.builtin.compact.compact import check_keys
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
@@ -68,15 +68,10 @@ class Rescale(Procedure):
         grant(table, Action.ALTER)
         check_writable(table.schema)
         count = _count(table, arguments["bucket_num"])
-        chosen = parse_partitions(arguments["partitions"], table.schema)
-        where = parse_where(arguments["where"], table.schema)
+        chosen = parse_selection(arguments["partitions"], arguments["where"], table.schema)
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
-        entries = [
-            each
-            for each in entries
-            if each.total_buckets != count and chosen(each.partition) and where(each.partition)
-        ]
+        entries = [each for each in entries if each.total_buckets != count and chosen(each.partition)]
         partitions = {each.partition for each in entries}
         rows = sum(each.live_rows for each in entries)
         if arguments["dry_run"]:

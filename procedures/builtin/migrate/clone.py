@@ -17,7 +17,7 @@ from lockgate.framework.store import (
     require_unrestricted,
 )
 from lockgate.framework.store.history import TableClone as ClonedState
-from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_partitions, parse_where
+from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_selection
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 
@@ -58,9 +58,8 @@ class Clone(Procedure):
         # Policies name tables: none that hides rows of the source would hide those of the clone.
         require_unrestricted(source, grant(source, Action.SELECT, source.schema.field_names), "a clone")
         check_writable(source.schema)
-        chosen = parse_partitions(arguments["partitions"], source.schema)
-        where = parse_where(arguments["where"], source.schema)
-        state = ClonedState.of(source, lambda partition: chosen(partition) and where(partition))
+        chosen = parse_selection(arguments["partitions"], arguments["where"], source.schema)
+        state = ClonedState.of(source, chosen)
         made = _handle(context.catalog, source, target)
         snapshot = None
         if not arguments["dry_run"]:

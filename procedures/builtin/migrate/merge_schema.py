@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r",(?![^()]*\))")
 
 
 class MergeSchema(Procedure):
-    """Adds new columns and widens types in one change of the schema; no file is read or written.
+    """Adds columns, widens types and drops NOT NULL in one change of the schema; reads and writes no file.
 
     A column whose old values do not fit its new type stays under the name `<column>_v<schema id>`, and a new
     column takes its name, if `on_type_change` is 'history'. Keys, partition columns and encrypted columns
@@ -74,7 +74,7 @@ def _columns(text: str) -> Iterator[tuple[str, DataType]]:
             raise InputError(f"columns are written 'id BIGINT, name STRING', not {part.strip()!r}")
         name = match[1].replace("``", "`") if match[1] else match[2]
         try:
-            yield name, parse_type(match[3].upper()).with_nullable(True)
+            yield name, parse_type(match[3].upper())
         except UnsupportedTypeError as error:
             raise InputError(
                 f"columns: {name!r}: {error}; add columns of other types by ALTER TABLE"

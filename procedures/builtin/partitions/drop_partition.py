@@ -11,11 +11,16 @@ from lockgate.framework.io import join
 from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.schema.schema import load_json, now_millis
-from lockgate.procedures.arguments import parse_partitions
+from lockgate.procedures.arguments import parse_selection
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
-_PARTITIONS = Parameter("partitions", "STRING", doc="the partitions: 'day=2026-01-01,hour=1;day=2026-01-02'")
+_PARTITIONS = Parameter(
+    "partitions", "STRING", None, "these partitions: 'day=2026-01-01,hour=1;day=2026-01-02'"
+)
+_WHERE = Parameter(
+    "where", "STRING", None, "those of which this condition is true: \"day < DATE '2026-01-01'\""
+)
 _SUCCESS = "_SUCCESS"
 
 
@@ -29,13 +34,14 @@ class DropPartition(Procedure):
         _TABLE,
         _PARTITIONS,
         Parameter("dry_run", "BOOLEAN", False, "only count what would be removed"),
+        _WHERE,
     )
     result = DROPPED
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Drop the partitions; those without rows count for nothing."""
         files = PartitionFiles.of(context.table(arguments["table"]))
-        partitions = _named(files, arguments["partitions"])
+        partitions = _selected(files, arguments)
         return [files.drop(partitions, dry_run=arguments["dry_run"])]
 
 
@@ -51,23 +57,25 @@ class MarkPartitionDone(Procedure):
         _TABLE,
         _PARTITIONS,
         Parameter("dry_run", "BOOLEAN", False, "only count the partitions"),
+        _WHERE,
     )
     result = (("marked_partitions_count", "BIGINT"), ("created_files_count", "BIGINT"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Mark the partitions; those without rows have no folder and are left out."""
         table = context.table(arguments["table"])
-        partitions = _named(PartitionFiles.of(table), arguments["partitions"])
+        partitions = _selected(PartitionFiles.of(table), arguments)
         made = [_mark(table, each, dry_run=arguments["dry_run"]) for each in partitions]
         return [(len(made), sum(made))]
 
 
-def _named(files: PartitionFiles, text: str) -> list[Partition]:
+def _selected(files: PartitionFiles, arguments: dict[str, Any]) -> list[Partition]:
+    partitions, where = arguments["partitions"], arguments["where"]
     if not files.table.schema.partition_keys:
         raise InputError(f"table {files.table.identifier} has no partitions")
-    if not text.strip(" ;"):
-        raise InputError("name at least one partition: 'day=2026-01-01'")
-    return files.partitions(parse_partitions(text, files.table.schema))
+    if not (partitions or "").strip(" ;") and not (where or "").strip():
+        raise InputError("name at least one partition: partitions 'day=2026-01-01', or a condition by where")
+    return files.partitions(parse_selection(partitions, where, files.table.schema))
 
 
 def _mark(table: Table, partition: Partition, *, dry_run: bool) -> bool:

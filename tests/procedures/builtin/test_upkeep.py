@@ -61,6 +61,17 @@ def test_partitions_are_dropped(parts: Table, run: Run) -> None:
         run("drop_partition", "db.t", " ;")
 
 
+def test_partitions_are_selected_by_a_condition_too(parts: Table, run: Run) -> None:
+    condition = "day < '2024-01-02' OR hour = 2"
+    assert counts(run("mark_partition_done", "db.t", where=condition))["marked_partitions_count"] == 5
+    both = counts(run("drop_partition", "db.t", "day=2024-01-02", where=condition))
+    assert (both["dropped_partitions_count"], both["dropped_rows"]) == (1, 1)
+    assert counts(run("drop_partition", "db.t", where=condition))["dropped_partitions_count"] == 4
+    assert parts.read().num_rows == 3
+    with pytest.raises(InputError, match="at least one"):
+        run("drop_partition", "db.t")
+
+
 def test_rows_added_concurrently_stay(parts: Table, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = Table.commit
 

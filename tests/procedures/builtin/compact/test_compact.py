@@ -226,6 +226,7 @@ def test_a_failure_leaves_the_table_as_it_was(
         ({"order_strategy": "zorder"}, InputError, "given together"),
         ({"order_by": "id"}, InputError, "given together"),
         ({"order_strategy": "zz"}, InputError, "order_strategy cannot be"),
+        ({"order_strategy": "order", "order_by": "id,id"}, InputError, "'id' is named twice"),
         ({"order_strategy": "order", "order_by": "id,nmae"}, InputError, "did you mean 'name'"),
         ({"partitions": "dya=mon"}, InputError, "did you mean 'day'"),
         ({"partitions": "mon"}, InputError, "a partition is written"),

@@ -46,6 +46,26 @@ def test_columns_are_added_and_types_widened(catalog: Catalog, table: Table, run
     assert run("merge_schema", table="db.t", columns=columns).to_dicts() == []
 
 
+def test_not_null_is_dropped_for_data_that_may_be_null(catalog: Catalog, run: Run) -> None:
+    not_null = [pa.field(name, pa.int32(), nullable=False) for name in ("id", "a", "b", "c", "d")]
+    schema = pa.schema(not_null)
+    table = catalog.create_table(
+        "db.n", Schema.from_arrow(schema, primary_keys=["id"], options={"bucket": "1"})
+    )
+    table.append(pa.table({name: pa.array([1], pa.int32()) for name in schema.names}, schema=schema))
+    columns = "id INT, a INT, b BIGINT, c INT NOT NULL, d STRING"
+    planned = run("merge_schema", table="db.n", columns=columns, on_type_change="history").to_dicts()
+    assert [(row["column"], row["change"], row["type"], row["old_type"]) for row in planned] == [
+        ("a", "nullable", "INT", "INT NOT NULL"),
+        ("b", "widened", "BIGINT", "INT"),
+        ("d", "history", "STRING", "INT"),
+    ]
+    table = catalog.load_table("db.n")
+    assert [field.name for field in table.schema.fields if not field.type.nullable] == ["id", "c"]
+    table.append(pa.table({"id": pa.array([2], pa.int32()), "c": pa.array([3], pa.int32())}))
+    assert sorted(table.read(columns=["id", "b"])["b"].to_pylist(), key=str) == [1, None]
+
+
 def test_old_values_become_a_column_of_history(catalog: Catalog, table: Table, run: Run) -> None:
     with pytest.raises(UnsupportedError, match=r"'port' \(INT\) are not all of type STRING"):
         run("merge_schema", table="db.t", columns="port STRING")

@@ -7,12 +7,19 @@ import io.lockgate.spark.bridge.Values;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Procedures that Python describes and runs. */
@@ -51,7 +58,7 @@ public final class Procedures {
 
     @Override
     public BoundProcedure bind(StructType input) {
-      return new Bound(request, spec);
+      return new Bound(request, spec, input);
     }
 
     @Override
@@ -60,7 +67,7 @@ public final class Procedures {
     }
   }
 
-  record Bound(ObjectNode request, JsonNode spec) implements BoundProcedure {
+  record Bound(ObjectNode request, JsonNode spec, StructType input) implements BoundProcedure {
     @Override
     public String name() {
       return spec.get("name").asText();
@@ -82,6 +89,8 @@ public final class Procedures {
       for (int i = 0; i < out.length; i++) {
         JsonNode parameter = spec.get("parameters").get(i);
         DataType type = DataType.fromDDL(parameter.get("type").asText());
+        StructField argument = argument(parameter.get("name").asText(), i);
+        type = argument == null ? type : carried(type, argument.dataType());
         ProcedureParameter.Builder builder =
             ProcedureParameter.in(parameter.get("name").asText(), type);
         if (!parameter.get("default").isNull()) {
@@ -93,14 +102,37 @@ public final class Procedures {
       return out;
     }
 
+    /** The argument that a call gives a parameter by name or place; null if it gives none. */
+    private StructField argument(String name, int place) {
+      for (int i = 0; i < input.length(); i++) {
+        StructField field = input.apply(i);
+        boolean isNamed = field.metadata().contains(ProcedureParameter.BY_NAME_METADATA_KEY);
+        if (isNamed ? field.name().equalsIgnoreCase(name) : i == place) {
+          return field;
+        }
+      }
+      return null;
+    }
+
     @Override
     public Iterator<Scan> call(InternalRow arguments) {
-      StructType input = new StructType();
-      for (ProcedureParameter parameter : parameters()) {
-        input = input.add(parameter.name(), parameter.dataType());
+      ProcedureParameter[] parameters = parameters();
+      StructType row = new StructType();
+      for (int i = 0; i < parameters.length; i++) {
+        ProcedureParameter parameter = parameters[i];
+        row = row.add(parameter.name(), parameter.dataType());
+        StructField argument = argument(parameter.name(), i);
+        if (argument != null && !argument.nullable() && arguments.isNullAt(i)) {
+          throw new IllegalArgumentException(
+              name()
+                  + ": argument '"
+                  + parameter.name()
+                  + "' is not a value of type "
+                  + parameter.dataType().sql());
+        }
       }
       ObjectNode ask = request.deepCopy();
-      ask.set("arguments", Values.rowToJson(arguments, input));
+      ask.set("arguments", Values.rowToJson(arguments, row));
       JsonNode rows = Bridge.ask("procedure.call", ask).get("rows");
       StructType output = new StructType();
       for (JsonNode column : spec.get("result")) {
@@ -114,6 +146,28 @@ public final class Procedures {
     public String toString() {
       return name();
     }
+  }
+
+  /**
+   * The type in which an argument of another type goes to Python, which converts it or refuses it:
+   * text, where a cast could cut a number or make a null of it.
+   */
+  private static DataType carried(DataType declared, DataType given) {
+    if (Cast.canUpCast(given, declared)) {
+      return declared;
+    }
+    if (declared instanceof ArrayType wanted && given instanceof ArrayType found) {
+      return new ArrayType(carried(wanted.elementType(), found.elementType()), true);
+    }
+    if (declared instanceof MapType wanted && given instanceof MapType found) {
+      return new MapType(wanted.keyType(), carried(wanted.valueType(), found.valueType()), true);
+    }
+    boolean isParsed = declared instanceof NumericType || DataTypes.BooleanType.sameType(declared);
+    boolean hasText =
+        given instanceof NumericType
+            || given instanceof StringType
+            || DataTypes.BooleanType.sameType(given);
+    return isParsed && hasText ? DataTypes.StringType : declared;
   }
 
   private record Result(StructType readSchema, InternalRow[] rows) implements LocalScan {}
