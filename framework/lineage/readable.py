@@ -65,7 +65,7 @@ def readable_processes(database: sqlite3.Connection, may_read: Readable) -> list
     if not may_read.is_asked:
         return numbers
     rows = "SELECT process, dataset FROM input UNION SELECT id, target FROM process WHERE target IS NOT NULL"
-    datasets = [row[0] for row in database.execute(f"SELECT DISTINCT dataset FROM ({rows})")]
+    datasets = [row[0] for row in database.execute(f"SELECT DISTINCT dataset FROM ({rows})")]  # noqa: S608 - constants only
     hidden = {
         -number
         for number, vertex in vertices(database, [-each for each in datasets]).items()

@@ -87,7 +87,7 @@ def _processes(database: sqlite3.Connection, may_read: Readable) -> Rows:
 def _inputs(database: sqlite3.Connection, found: Mapping[int, Any]) -> dict[int, list[int]]:
     numbers = ",".join(map(str, found))
     rows = database.execute(
-        f"SELECT process, dataset FROM input WHERE process IN ({numbers}) ORDER BY process, number"
+        f"SELECT process, dataset FROM input WHERE process IN ({numbers}) ORDER BY process, number"  # noqa: S608 - numbers only
     )
     inputs: dict[int, list[int]] = {}
     for process, dataset in rows:

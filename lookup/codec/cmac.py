@@ -22,7 +22,7 @@ class RowMac:
     """The MAC of byte rows under one key of 16 or 32 bytes; may be used by several threads."""
 
     def __init__(self, key: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES(key), modes.ECB())
+        self._cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - the block function that CMAC is made of
         first = _doubled(self._cipher.encryptor().update(bytes(16)))
         self._whole = np.frombuffer(first, np.uint64)
         self._padded = np.frombuffer(_doubled(first), np.uint64)

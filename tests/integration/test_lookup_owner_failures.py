@@ -55,7 +55,7 @@ def gauges(spark: SparkSession) -> Callable[[str], dict[str, float]]:
 
 
 @pytest.mark.long
-def test_a_failed_refresh_shows_everywhere_and_is_got_over(
+def test_a_failed_refresh_shows_everywhere_and_is_got_over(  # noqa: PLR0915 - one story of failures, step by step
     spark: SparkSession,
     lake: Lake,
     table: Callable[[str], str],

@@ -50,7 +50,7 @@ class _Aggregation:
     def take(self, column: ColumnMerge, old: Any, new: Any) -> None:
         self.values[column.name] = self.joined(column, old, new)
 
-    def joined(self, column: ColumnMerge, old: Any, new: Any) -> Any:
+    def joined(self, column: ColumnMerge, old: Any, new: Any) -> Any:  # noqa: C901 - one branch for each function
         match column.function:
             case "last" | "last_value" | "set":
                 return new

@@ -100,7 +100,7 @@ class HttpClient:
         for number in range(self._retries.rounds):
             if number:
                 pause = min(_LONGEST_PAUSE, self._retries.pause * 2 ** (number - 1))
-                self._sleep(random.uniform(0, pause))
+                self._sleep(random.uniform(0, pause))  # noqa: S311 - spreads pauses, guards nothing
             first = self._first
             for index in range(len(self._hosts)):
                 host = self._hosts[(first + index) % len(self._hosts)]

@@ -21,10 +21,10 @@ from lockgate.errors import (
 from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
-PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"
-_PASSWORD_FILE = "password-file"
+PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"  # noqa: S105 - Hadoop's public names and default, no secret
+_PASSWORD_FILE = "password-file"  # noqa: S105 - Hadoop's public names and default, no secret
 # The password that Hadoop uses where nobody chose one (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
-_DEFAULT_PASSWORD = "none"
+_DEFAULT_PASSWORD = "none"  # noqa: S105 - Hadoop's public names and default, no secret
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _State = tuple[int, int, int]

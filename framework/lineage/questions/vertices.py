@@ -66,13 +66,13 @@ def vertices(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int
     found = {}
     for some in chunks({number for number in numbers if number > 0}):
         columns = (
-            f"SELECT f.id, {_DATASET.format(column='f.name', gone='f.dropped IS NOT NULL')} "
+            f"SELECT f.id, {_DATASET.format(column='f.name', gone='f.dropped IS NOT NULL')} "  # noqa: S608 - numbers and constants, no text of others
             "FROM field f JOIN dataset d ON d.id = f.dataset"
         )
         for row in database.execute(f"{columns} WHERE f.id IN ({some})"):
             found[row[0]] = _vertex(row[1:])
     for some in chunks({-number for number in numbers if number < 0}):
-        whole = f"SELECT d.id, {_DATASET.format(column='NULL', gone='FALSE')} FROM dataset d"
+        whole = f"SELECT d.id, {_DATASET.format(column='NULL', gone='FALSE')} FROM dataset d"  # noqa: S608 - numbers and constants, no text of others
         for row in database.execute(f"{whole} WHERE d.id IN ({some})"):
             found[-row[0]] = _vertex(row[1:])
     return found
@@ -97,7 +97,7 @@ def processes(database: sqlite3.Connection, numbers: Collection[int]) -> dict[in
     names += "first_written, written, rows, bytes, run"
     found = {}
     for some in chunks(set(numbers)):
-        for row in database.execute(f"SELECT {names} FROM process WHERE id IN ({some})"):
+        for row in database.execute(f"SELECT {names} FROM process WHERE id IN ({some})"):  # noqa: S608 - numbers and constants, no text of others
             values = dict(zip(names.split(", "), row, strict=True))
             for key in ("views", "opaque", "run"):
                 values[key] = json.loads(values[key]) if values[key] else None

@@ -249,7 +249,7 @@ class Index:
         """Empty the index: some of what a compacted segment holds is in it, and cannot be told apart."""
         with _transaction(database):
             for name in NAMES:
-                database.execute(f"DELETE FROM {name}")
+                database.execute(f"DELETE FROM {name}")  # noqa: S608 - names of our own tables
 
     def _merge_one(
         self, database: sqlite3.Connection, merger: Merger, name: str, replaced: Sequence[str]

@@ -36,7 +36,8 @@ class Numbering:
         if number is None:
             where = "uid = ? AND uid != ''" if dataset.id else "name = ? AND uid = ?"
             found = self._database.execute(
-                f"SELECT id FROM dataset WHERE namespace = ? AND {where}", key
+                f"SELECT id FROM dataset WHERE namespace = ? AND {where}",  # noqa: S608 - constants only; values are parameters
+                key,
             ).fetchone()
             number = int(found[0]) if found else self._new_dataset(dataset)
             self._datasets[key] = number

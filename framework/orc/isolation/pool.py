@@ -32,7 +32,7 @@ class Worker:
         self.link, theirs = socket.socketpair()
         try:
             with theirs:
-                self._process = subprocess.Popen(
+                self._process = subprocess.Popen(  # noqa: S603 - our own module, in our own Python
                     # Safe path: a module in the current folder must not be taken for one of Python's.
                     [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,

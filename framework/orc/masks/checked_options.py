@@ -31,7 +31,7 @@ def parse_encryption(encrypt: str | None, mask: str | None, schema: pa.Schema) -
         column = tree.find("orc.mask", name)
         if not any(column.number in root.numbers for root in roots):
             raise OptionError(
-                f"orc.mask: column {name!r} is not encrypted, so a mask would replace its values for good; "
+                f"orc.mask: column {name!r} is not encrypted, so a mask would replace its values for good; "  # noqa: S608 - a sentence, no SQL
                 f"name it in orc.encrypt as well"
             )
     encryption = Encryption(keys, masks)

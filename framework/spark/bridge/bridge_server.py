@@ -143,7 +143,7 @@ class BridgeServer:
 
 def _make_folder() -> Path:
     reasons = []
-    for parent in dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"]):
+    for parent in dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"]):  # noqa: S108 - a private folder of a random name is made in it
         folder = Path(parent).absolute() / f"{_PREFIX}{os.geteuid()}-{secrets.token_hex(8)}"
         if len(os.fsencode(folder / _SOCKET)) > _LONGEST_ADDRESS:
             reasons.append(f"{parent} is too long for the name of a socket")

@@ -174,7 +174,7 @@ class _Attempts:
         least = options.get_option(table_options.COMMIT_MIN_WAIT).total_seconds()
         most = options.get_option(table_options.COMMIT_MAX_WAIT).total_seconds()
         # Spread, so that those who lost together do not meet again.
-        time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))
+        time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))  # noqa: S311 - spreads pauses, guards nothing
 
     def _attempt(self) -> Snapshot | None:
         """Try once; None if another commit took the snapshot's id, or a rollback the one before."""

@@ -94,7 +94,7 @@ def show_new_rows(table: TableHandle) -> Snapshot | None:
                     f"the rows are in {table.identifier}, but no query shows them yet: other commits kept "
                     f"coming before their compaction; run CALL sys.compact('{table.identifier}')"
                 ) from error
-        time.sleep(min(wait * 2.0 ** min(attempt, 8), 2.0) * random.uniform(0.5, 1.5))
+        time.sleep(min(wait * 2.0 ** min(attempt, 8), 2.0) * random.uniform(0.5, 1.5))  # noqa: S311 - spreads pauses, guards nothing
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -123,7 +123,7 @@ def _written(context: ProcedureContext, spark: Any, table: Table, given: Mapping
     on = f"ON {_enclosed(given['merge_condition'])}"
     statement = f"MERGE INTO {target} AS {own}\nUSING {source} AS {other}\n{on}\n{clauses}"
     pairs = (
-        f"(SELECT *, true AS `#target` FROM {target}) AS {own} FULL OUTER JOIN "
+        f"(SELECT *, true AS `#target` FROM {target}) AS {own} FULL OUTER JOIN "  # noqa: S608 - the caller's own SQL, which Spark runs by the caller's rights
         f"(SELECT *, true AS `#source` FROM {source}) AS {other}\n{on}"
     )
     return _Merge(statement, _count(given, pairs), (len(matched), len(unmatched), len(by_source)))
@@ -145,7 +145,7 @@ def _unmatched(given: Mapping[str, str], table: Table) -> list[str]:
         return []
     values = given["not_matched_insert_values"]
     columns = ", ".join(map(_quoted, table.schema.field_names))
-    insert = "INSERT *" if values == _EVERYTHING else f"INSERT ({columns}) VALUES (\n{values}\n)"
+    insert = "INSERT *" if values == _EVERYTHING else f"INSERT ({columns}) VALUES (\n{values}\n)"  # noqa: S608 - the caller's own SQL, which Spark runs by the caller's rights
     return [f"WHEN NOT MATCHED{_also(given, 'not_matched_insert_condition')} THEN {insert}"]
 
 

@@ -282,7 +282,7 @@ def apart(folder: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hunted(folder: Path, seconds: float = 60.0) -> dict[str, Any]:
+def hunted(folder: Path, seconds: float = 60.0) -> dict[str, Any]:  # noqa: PLR0915 - one job, step by step
     """Owners are killed all the time, an executor now and then, while a writer commits and a stream joins."""
     import random
     import threading

@@ -19,7 +19,7 @@ from lockgate.framework.governance.ranger.policies.item import Item
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 _MASK = {"maskType": "dataMaskType", "maskCondition": "conditionExpr", "maskedValue": "valueExpr"}
-_TOKEN = "token:"
+_TOKEN = "token:"  # noqa: S105 - a prefix of names, no password
 
 
 def names_of(asked: RangerRequest) -> Names:

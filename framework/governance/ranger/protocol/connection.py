@@ -136,7 +136,7 @@ class Connection:
     ) -> AdminAnswer:
         """Return the answer of the service at `url`; raises one of `Failure` if none comes in time."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
-        request = urllib.request.Request(f"{url}{path}{query}", method=method)
+        request = urllib.request.Request(f"{url}{path}{query}", method=method)  # noqa: S310 - http or https, as the settings check
         request.add_header("Accept", "application/json")
         if document is not None:
             request.add_header("Content-Type", "application/json")

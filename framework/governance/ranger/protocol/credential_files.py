@@ -13,8 +13,8 @@ from pathlib import Path
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.governance.ranger.protocol.key_stores import LARGEST, java_stores
 
-PASSWORD_VARIABLE = "HADOOP_CREDSTORE_PASSWORD"
-_DEFAULT_PASSWORD = "none"
+PASSWORD_VARIABLE = "HADOOP_CREDSTORE_PASSWORD"  # noqa: S105 - Hadoop's public names and default, no secret
+_DEFAULT_PASSWORD = "none"  # noqa: S105 - Hadoop's public names and default, no secret
 _FILE = re.compile(r"(?:(?:local)?jceks://file)?(/.*)")
 
 
