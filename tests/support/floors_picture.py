@@ -1,4 +1,4 @@
-"""The floors of the house as a picture, drawn from the imports: `docs/architecture.svg`.
+"""The floors of the house and the rooms of its parts, drawn from the imports: `docs/architecture.svg`.
 
 `./dev docs` draws it; a test fails when the picture in the repository is not what the imports say.
 """
@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from house import FLOORS, ROOMS, ROOT, all_imports, module_of, part_of
+from house import ROOT, floors, imports, part_of, spread_rooms, storeys
 
 PICTURE = ROOT / "docs" / "architecture.svg"
 # All doors are one box, and what stands on the lowest floors is used by everybody: lines to it say nothing.
 DOORS = ("governance", "keys", "lineage", "orc", "plugins", "tables")
 EVERYBODY = {"errors", "lazy_names", "framework.version"}
-WIDTH, MARGIN, GAP, RISE = 1120, 16, 22, 56
+WIDTH, MARGIN, GAP, RISE = 1120, 16, 22, 36
 LINE, HEAD, CHIP = 17, 30, 24
+# Leads from rooms to the rooms that they use.
+TO = "›"
+NARROW = 430.0
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2937 }
 .name { font-weight: 600; font-size: 15px }
@@ -37,7 +40,8 @@ class Box:
 
     name: str
     sentence: str
-    rooms: tuple[str, ...]
+    storeys: list[list[str]]
+    spread: list[str]
     x: float = 0
     y: float = 0
     width: float = 0
@@ -51,26 +55,33 @@ class Box:
     @property
     def weight(self) -> float:
         """The share of a floor's width: boxes of many rooms are wider, and none is a column of words."""
-        return 2 + len(self.rooms) / 4
+        return 2 + len([room for rooms in self.storeys for room in rooms]) / 4
 
     def lines(self) -> list[str]:
         return textwrap.wrap(self.sentence, max(14, int((self.width - 20) / 7.2)))
 
     def chips(self) -> list[list[str]]:
-        """The rooms, as rows of the box."""
+        """The rooms from the top, with arrows to those that they use, as rows of the box."""
         rows: list[list[str]] = [[]]
-        for room in self.rooms:
-            if rows[-1] and _chips_width([*rows[-1], room]) > self.width - 16:
-                rows.append([])
-            rows[-1].append(room)
+        for number, rooms in enumerate(self.storeys):
+            for chip in [*([TO] if number else []), *rooms]:
+                if rows[-1] and _chips_width([*rows[-1], chip]) > self.width - 16:
+                    rows.append([])
+                rows[-1].append(chip)
+        if self.spread:
+            rows.append([*self.spread, "(on several of these floors)"])
         return rows if rows[0] else []
 
     def measure(self) -> None:
         self.height = HEAD + LINE * len(self.lines()) + CHIP * len(self.chips()) + 8
 
 
-def _chips_width(rooms: list[str]) -> float:
-    return sum(7.3 * len(room) + 18 for room in rooms)
+def _chip_width(text: str) -> float:
+    return 7.3 * len(text) + (6 if text == TO else 18)
+
+
+def _chips_width(texts: list[str]) -> float:
+    return sum(map(_chip_width, texts))
 
 
 def sentence(part: str) -> str:
@@ -81,39 +92,38 @@ def sentence(part: str) -> str:
     return text.split(". ")[0].rstrip(".").replace("`", "")
 
 
-def rooms(part: str) -> tuple[str, ...]:
-    found = ROOMS.get(part, ()) if part != "cli" else ()
-    return tuple(
-        room for room in found if (ROOT / "src" / "lockgate" / Path(*part.split("."), room)).is_dir()
-    )
-
-
-def storeys() -> list[list[Box]]:
-    """The floors from the top, each with its boxes."""
+def boxes_of_floors() -> list[list[Box]]:
+    """Return the floors from the top, each with its boxes; the package itself is beside the command line."""
     found = []
-    for parts in reversed(FLOORS):
+    for parts in floors():
         names = sorted(part for part in parts if part not in DOORS and part not in EVERYBODY)
-        boxes = [Box(f"lockgate.{name}".rstrip("."), sentence(name), rooms(name)) for name in names]
+        names += [""] if "cli" in parts else []
+        boxes = [
+            Box(f"lockgate.{name}".rstrip("."), sentence(name), storeys(name), sorted(spread_rooms(name)))
+            if name
+            else Box("lockgate", sentence(name), [], [])
+            for name in names
+        ]
         if DOORS[0] in parts:
-            text = "Doors: the names that users import, each loaded on first use"
-            boxes.append(Box(", ".join(f"lockgate.{door}" for door in DOORS), text, ()))
+            text = "Doors of lockgate itself: the names that users import, each loaded on first use"
+            boxes.append(Box(", ".join(DOORS), text, [], []))
         if boxes:
             found.append(boxes)
-    errors = Box("lockgate.errors", f"{sentence('errors')} (used on every floor)", ())
+    errors = Box("lockgate.errors", f"{sentence('errors')} (used on every floor)", [], [])
     return [*found, [errors]]
 
 
 def uses() -> dict[str, set[str]]:
     """Which box uses which, without what follows from others."""
     found: dict[str, set[str]] = {}
-    for path, each in all_imports():
-        part = part_of(module_of(path))
+    for module in imports().modules:
+        part = part_of(module)
         # Doors load by name what they import only for annotations.
-        if not each.module.startswith("lockgate") or not (each.runs or part in ("", *DOORS)):
-            continue
-        here, there = _box_of(part), _box_of(part_of(each.module))
-        if here != there and here and there:
-            found.setdefault(here, set()).add(there)
+        graph = imports(annotations=part in ("", *DOORS))
+        for target in graph.find_modules_directly_imported_by(module):
+            here, there = _box_of(part), _box_of(part_of(target))
+            if here != there and here and there:
+                found.setdefault(here, set()).add(there)
     return {here: _direct(found, here) for here in found}
 
 
@@ -121,7 +131,7 @@ def _box_of(part: str) -> str:
     if part in EVERYBODY or part == "framework":
         return ""
     if part in DOORS:
-        return ", ".join(f"lockgate.{door}" for door in DOORS)
+        return ", ".join(DOORS)
     return f"lockgate.{part}".rstrip(".")
 
 
@@ -132,13 +142,16 @@ def _direct(graph: dict[str, set[str]], here: str) -> set[str]:
     return {each for each in graph[here] if not any(each in below(other) for other in graph[here])}
 
 
-def place(floors: list[list[Box]]) -> float:
+def place(rows: list[list[Box]]) -> float:
     """Give every box its place; return the height of the picture."""
     y = float(MARGIN)
-    for boxes in floors:
+    for boxes in rows:
         weight = sum(box.weight for box in boxes)
-        room = WIDTH - 2 * MARGIN - GAP * (len(boxes) - 1)
-        x = float(MARGIN)
+        room = float(WIDTH - 2 * MARGIN - GAP * (len(boxes) - 1))
+        if len(boxes) == 1:
+            wanted = _chips_width([chip for rooms in boxes[0].storeys for chip in [TO, *rooms]]) + 30
+            room = min(room, max(NARROW, wanted))
+        x = (WIDTH - room - GAP * (len(boxes) - 1)) / 2
         for box in boxes:
             box.x, box.y, box.width = x, y, room * box.weight / weight
             box.measure()
@@ -152,9 +165,9 @@ def place(floors: list[list[Box]]) -> float:
 
 def draw() -> str:
     """Return the picture as SVG."""
-    floors = storeys()
-    height = place(floors)
-    boxes = {box.name: box for boxes in floors for box in boxes}
+    rows = boxes_of_floors()
+    height = place(rows)
+    boxes = {box.name: box for row in rows for box in row}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img"'
         ' aria-label="The floors of Lockgate: each part uses only parts below it">',
@@ -163,23 +176,34 @@ def draw() -> str:
         ' orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
     ]
     for here, targets in sorted(uses().items()):
-        parts += [_line(boxes[here], boxes[there]) for there in sorted(targets)]
+        parts += [_line(boxes[here], boxes[there], rows) for there in sorted(targets)]
     parts += [text for box in boxes.values() for text in _drawn(box)]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _line(here: Box, there: Box) -> str:
+def _line(here: Box, there: Box, rows: list[list[Box]]) -> str:
     if here.y == there.y:
         left, right = (here, there) if here.x < there.x else (there, here)
         ends = (left.x + left.width, right.x) if left is here else (right.x, left.x + left.width)
         return f'<path class="line" d="M{ends[0]:.0f} {here.y + 15:.0f}H{ends[1]:.0f}"/>'
-    start, end = here.x + here.width / 2, there.x + there.width / 2
-    low, high = here.y + here.height, there.y
-    middle = (low + high) / 2
-    return (
-        f'<path class="line" d="M{start:.0f} {low:.0f}C{start:.0f} {middle:.0f} {end:.0f} {middle:.0f}'
-        f' {end:.0f} {high:.0f}"/>'
-    )
+    end, low = there.x + there.width / 2, here.y + here.height
+    path = f"M{here.x + here.width / 2:.0f} {low:.0f}"
+    at = here.x + here.width / 2
+    for row in rows:
+        if here.y < row[0].y <= there.y:
+            goal = end if row[0].y == there.y else _free(row, end)
+            middle = (low + row[0].y) / 2
+            path += f"C{at:.0f} {middle:.0f} {goal:.0f} {middle:.0f} {goal:.0f} {row[0].y:.0f}"
+            at, low = goal, row[0].y + row[0].height
+            path += f"V{low:.0f}" if row[0].y < there.y else ""
+    return f'<path class="line" d="{path}"/>'
+
+
+def _free(row: list[Box], wanted: float) -> float:
+    """Return the place nearest to the wanted one where a line passes between the boxes of a floor."""
+    sides = [each for box in row for each in (box.x - GAP / 2, box.x + box.width + GAP / 2)]
+    places = [each for each in (wanted, *sides) if not any(box.x < each < box.x + box.width for box in row)]
+    return min(places, key=lambda each: abs(each - wanted))
 
 
 def _drawn(box: Box) -> list[str]:
@@ -194,12 +218,14 @@ def _drawn(box: Box) -> list[str]:
         y += LINE
     for row in box.chips():
         x = box.x + 8
-        for room in row:
-            wide = _chips_width([room]) - 6
-            parts.append(
-                f'<rect class="chip" x="{x:.0f}" y="{y - 11:.0f}" width="{wide:.0f}" height="19" rx="9"/>'
-                f'<text class="room" x="{x + 7:.0f}" y="{y + 3:.0f}">{escape(room)}</text>'
-            )
+        for text in row:
+            wide = _chip_width(text) - 6
+            if text != TO and not text.startswith("("):
+                parts.append(
+                    f'<rect class="chip" x="{x:.0f}" y="{y - 11:.0f}" width="{wide:.0f}" height="19" rx="9"/>'
+                )
+            indent = 0 if text == TO else 7
+            parts.append(f'<text class="room" x="{x + indent:.0f}" y="{y + 3:.0f}">{escape(text)}</text>')
             x += wide + 6
         y += CHIP
     return parts

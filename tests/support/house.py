@@ -1,105 +1,27 @@
-"""The plan of the house: which part stands on which floor, and every import, as the sources say it."""
+"""The plan of the house: floors as `pyproject.toml` lists them, rooms and imports as grimp finds them."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tomllib
 from functools import cache
 from pathlib import Path
 
+import grimp
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("framework", "lookup", "procedures", "pushdown")
-
-# Each part may import the parts of lower floors, never of its own or a higher one.
-FLOORS = (
-    {"errors", "lazy_names"},
-    {"framework.version"},
-    {"pushdown"},
-    {"framework.options", "framework.types", "framework.io", "framework.access", "framework.plugins"},
-    {"framework.keys", "framework.orc"},
-    {"framework.store"},
-    {"framework.spark"},
-    {"procedures", "lookup", "framework.governance", "framework.index", "framework.lineage"},
-    {"framework.testing"},
-    {"governance", "keys", "lineage", "orc", "plugins", "tables"},
-    {"cli", ""},
-)
-# Within one floor, what may use what; nothing else there may.
-BESIDE = {
-    ("framework.options", "framework.types"),
-    ("framework.plugins", "framework.access"),
-    ("framework.plugins", "framework.options"),
-    ("framework.orc", "framework.keys"),
-    ("framework.index", "procedures"),
-    ("framework.governance", "procedures"),
-    ("framework.lineage", "procedures"),
-    ("lookup", "procedures"),
-    ("cli", ""),
-}
-# Within a part: each room may import the rooms before it. What stands next to the rooms, in the part's own
-# folder, is above or below them all, and a module there is named as a room of its own.
-ROOMS = {
-    "framework.options": ("option", "carried_options", "changelog_options", "tag_options", "table_options"),
-    "framework.keys": ("hadoop", "envelopes"),
-    "framework.orc": (
-        "sources",
-        "format",
-        "encryption",
-        "masks",
-        "integrity",
-        "isolation",
-        "read",
-        "write",
-        "tools",
-    ),
-    "framework.store": (
-        "schema",
-        "codec",
-        "metadata",
-        "manifests",
-        "deletion_vectors",
-        "formats",
-        "merge",
-        "rows",
-        "confidential",
-        "ddl",
-        "pruning",
-        "scan",
-        "commit",
-        "write",
-        "history",
-        "maintenance",
-        "streams",
-        "system",
-        "tables",
-    ),
-    "framework.spark": ("messages", "context", "enforcement", "operations", "bridge", "session"),
-    "framework.io": ("cache",),
-    "framework.lineage": ("model", "store", "questions", "export", "checks"),
-    "framework.index": ("database",),
-    "framework.governance": ("points", "ranger", "audit", "requests"),
-    "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
-    "pushdown": ("texts", "index"),
-    "lookup": ("codec", "spec", "cache", "partial", "remote", "server", "driver", "join"),
-    "procedures.builtin": ("compact", "history", "migrate", "partitions", "statements"),
-    "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
+CONTRACTS = {
+    each["id"]: each
+    for each in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 }
 
 
-# What holds statements; all else that a syntax tree consists of holds no imports.
-STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
-
-
-@dataclass(frozen=True)
-class Import:
-    """One imported module, where it stands, and whether it runs."""
-
-    path: str
-    line: int
-    module: str
-    runs: bool
-    at_top: bool
+def floors() -> list[list[str]]:
+    """Return the parts on each floor, from the top, by their names below `lockgate`."""
+    return [
+        [part.strip().removeprefix("lockgate.") for part in layer.split("|")]
+        for layer in CONTRACTS["floors"]["layers"]
+    ]
 
 
 def part_of(module: str) -> str:
@@ -110,13 +32,63 @@ def part_of(module: str) -> str:
     return pieces[0] if pieces else ""
 
 
-def module_of(path: Path) -> str:
-    relative = path.relative_to(ROOT / "src" / "lockgate") if "src" in path.parts else path.relative_to(ROOT)
-    pieces = [piece for piece in relative.with_suffix("").parts if piece != "__init__"]
-    return ".".join(["lockgate", *pieces])
+@cache
+def imports(*, annotations: bool = False) -> grimp.ImportGraph:
+    """Return who imports whom; with `annotations` also what only type checkers import."""
+    return grimp.build_graph("lockgate", exclude_type_checking_imports=not annotations, cache_dir=None)
+
+
+@cache
+def rooms(part: str) -> tuple[str, ...]:
+    """Return the names of the rooms of a part: the packages in it."""
+    home = f"lockgate.{part}"
+    return tuple(
+        sorted(
+            each.rpartition(".")[2]
+            for each in imports().find_children(home)
+            if (ROOT / "src" / Path(*each.split(".")) / "__init__.py").exists()
+        )
+    )
+
+
+def spread_rooms(part: str) -> set[str]:
+    """Return the rooms of a part that are on several floors of it: the linter knows them by their modules."""
+    layers = [
+        layer
+        for each in CONTRACTS.values()
+        if each.get("containers") == [f"lockgate.{part}"]
+        for layer in each["layers"]
+    ]
+    names = {name.strip() for layer in layers for name in layer.replace("|", ":").split(":")}
+    return {name.partition(".")[0] for name in names if "." in name}
+
+
+@cache
+def storeys(part: str) -> list[list[str]]:
+    """Return the rooms of a part from the top: each imports only rooms of later lists."""
+    names = [room for room in rooms(part) if room not in spread_rooms(part)]
+    home = f"lockgate.{part}"
+    below = {
+        here: [
+            there
+            for there in names
+            if there != here
+            and imports().direct_import_exists(
+                importer=f"{home}.{here}", imported=f"{home}.{there}", as_packages=True
+            )
+        ]
+        for here in names
+    }
+
+    def height(room: str) -> int:
+        return 1 + max(map(height, below[room]), default=-1)
+
+    heights = {room: height(room) for room in names}
+    return [[room for room in names if heights[room] == each] for each in sorted(set(heights.values()))[::-1]]
 
 
 def sources() -> list[Path]:
+    """Return the library's Python sources, under their own folders."""
     own = sorted(
         [*(ROOT / "src" / "lockgate").glob("*.py"), *(ROOT / "src" / "lockgate" / "cli").glob("*.py")]
     )
@@ -127,43 +99,3 @@ def sources() -> list[Path]:
 
 def is_package(path: Path) -> bool:
     return (path.parent / "__init__.py").exists()
-
-
-def imports_of(path: Path) -> Iterator[Import]:
-    tree = ast.parse(path.read_text(), str(path))
-    yield from walk(tree, str(path.relative_to(ROOT)), runs=True, at_top=True)
-
-
-def walk(node: ast.AST, where: str, *, runs: bool, at_top: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            for alias in child.names:
-                yield Import(where, child.lineno, alias.name, runs, at_top)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"{where}:{child.lineno}: imports in the library are absolute"
-            for alias in child.names:
-                yield Import(where, child.lineno, resolved(child.module or "", alias.name), runs, at_top)
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            for statement in child.body:
-                yield from walk(ast.Module([statement], []), where, runs=False, at_top=at_top)
-            for statement in child.orelse:
-                yield from walk(ast.Module([statement], []), where, runs=runs, at_top=at_top)
-        elif isinstance(child, STATEMENTS):
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from walk(child, where, runs=runs, at_top=at_top and not inside)
-
-
-def resolved(module: str, name: str) -> str:
-    """Return the module that `from module import name` reaches: a submodule, or the module itself."""
-    if not module.startswith("lockgate"):
-        return module
-    below = ROOT / "src" / Path(*module.split("."))
-    if (below / name).is_dir() or (below / f"{name}.py").exists():
-        return f"{module}.{name}"
-    return module
-
-
-@cache
-def all_imports() -> list[tuple[Path, Import]]:
-    """Return the imports of all sources."""
-    return [(path, each) for path in sources() for each in imports_of(path)]
