@@ -1,0 +1,1 @@
+"""The parts that all of Lockgate stands on, from data types to the connector."""

@@ -86,13 +86,15 @@ class ProcedureContext:
 
     def require(self, right: Action, name: str) -> None:
         """Check that the caller has a right on the table `db.table`, even for a dry run; AccessDeniedError if
-        not."""
+        not.
+        """
         if plugins().decides_access():
             grant(self.table(name), right)
 
     def require_all_rows(self, name: str) -> None:
         """Check that no row filter or mask hides anything of the table `db.table` from the caller;
-        AccessDeniedError if one does."""
+        AccessDeniedError if one does.
+        """
         if plugins().decides_access():
             require_full_visibility(self.table(name), Action.CALL)
 

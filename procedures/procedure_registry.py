@@ -1,5 +1,6 @@
 """The registry: finds procedures, binds arguments to parameters, and runs them, for all three ways to
-call."""
+call.
+"""
 
 from __future__ import annotations
 

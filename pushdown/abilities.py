@@ -84,7 +84,8 @@ class FilterPushDown:
 @dataclass(frozen=True)
 class LimitPushDown:
     """The answer to `apply_limit`: whether the source reads fewer rows, and whether it returns at most the
-    limit."""
+    limit.
+    """
 
     applied: bool
     guaranteed: bool
@@ -135,7 +136,8 @@ class SupportsRuntimeFilterPushDown(Protocol):
 
     def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
         """Skip data by filters that nobody evaluates on the rows: the source may return rows that fail
-        them."""
+        them.
+        """
 
 
 def split_filters(

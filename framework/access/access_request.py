@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True)
 class AccessRequest:
-    """A question to authorizers: may `principal` do `action` to `target`?
+    """A question to authorizers: whether `principal` may do `action` to `target`.
 
     `columns` are the top-level columns that it reads or writes, None for all of them or if the action has
     none.

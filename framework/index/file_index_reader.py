@@ -1,5 +1,6 @@
 """File indexes of data files, in manifest entries or next to the files, by the column names of their
-schema."""
+schema.
+"""
 
 from __future__ import annotations
 

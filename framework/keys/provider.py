@@ -94,7 +94,8 @@ class KeyProvider(ABC):
     @property
     def spec(self) -> str | None:
         """The text from which `provider_from` makes this provider in another process; None if there is
-        none."""
+        none.
+        """
         return None
 
 

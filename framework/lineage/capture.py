@@ -145,7 +145,8 @@ def _with_id(target: NamedDataset) -> NamedDataset:
 
 class _Shapes:
     """Shapes of the last statements: a program runs many of the same shape, which take a fraction of the
-    time then."""
+    time then.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,5 +1,6 @@
 """Options of lineage: reactions to the loss of a column that others read, and to copies of copies in the
-clear."""
+clear.
+"""
 
 from __future__ import annotations
 

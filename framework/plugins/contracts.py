@@ -229,7 +229,8 @@ class JoinPruner(FilePruner, Protocol):
 @runtime_checkable
 class SnapshotSource(Protocol):
     """A system table that also chooses the snapshot of scans that name it in the read option
-    `scan.snapshot-source`."""
+    `scan.snapshot-source`.
+    """
 
     def snapshot_id(
         self,

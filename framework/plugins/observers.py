@@ -28,7 +28,8 @@ _log = logging.getLogger("lockgate.events")
 @dataclass(frozen=True)
 class EventCounts:
     """Counts of events: `delivered` to observers, `dropped` because the queue was full, and `failed` in an
-    observer."""
+    observer.
+    """
 
     delivered: int
     dropped: int

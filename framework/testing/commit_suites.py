@@ -50,7 +50,8 @@ class CommitParticipantConformance:
 
     def test_commits_follow_each_other(self) -> None:
         """Each commit has a participant of its own, and nothing that the first one stored stops the
-        second."""
+        second.
+        """
         table = self.table()
         with self._taking_part() as asked:
             table.append(self.rows())

@@ -129,7 +129,8 @@ class PushDownConformance:
 
     def test_no_row_among_the_first_of_an_order_is_lost(self) -> None:
         """Sorted again, the rows that come begin as all rows do, in each direction and with nulls at each
-        end."""
+        end.
+        """
         every = self.read(self.source())
         for name in _sortable(every):
             for descending, nulls_first in product((False, True), repeat=2):

@@ -28,7 +28,8 @@ _log = logging.getLogger("lockgate.lookup")
 
 def make_cache_key(keys: KeyProvider, names: Sequence[str]) -> tuple[dict[str, Any], CacheCipher]:
     """Make the key of a cache under the newest versions of `names`; return its stored form and the
-    cipher."""
+    cipher.
+    """
     wrapped, plain = [], []
     for name in sorted(names):
         key = keys.current_key(name)

@@ -61,7 +61,8 @@ def make_counter(context: SparkContext) -> Counter:
 
 def counts_in_jvm(context: SparkContext) -> Counts:
     """Take the counts of tasks that looked up inside their JVM (`jvm`) since the last call; none without
-    Spark."""
+    Spark.
+    """
     try:
         taken = str(java_class(context, "io.lockgate.spark.lookup.LookupCounts").take())
     except (Py4JError, OSError, AttributeError) as error:

@@ -103,6 +103,7 @@ class ImmutableCache(Generic[T]):
         self._size = 0
 
     def get(self, key: str) -> T | None:
+        """Return what is kept under a key; None if it is not there."""
         with self._lock:
             found = self._found.get(key)
             if found is not None:
@@ -110,6 +111,7 @@ class ImmutableCache(Generic[T]):
             return None if found is None else found[0]
 
     def put(self, key: str, value: T, size: int) -> T:
+        """Keep a value, unless it is too large; return it."""
         with self._lock:
             if key not in self._found and size <= self._most:
                 self._found[key] = (value, size)

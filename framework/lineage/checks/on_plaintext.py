@@ -73,7 +73,8 @@ class _EncryptedOrigin:
 
 def judge_flow(context: Any, request: LineageFlowRequest) -> bool:
     """Judge a query that writes into a table; PlaintextError, before a row is written, where that is
-    chosen."""
+    chosen.
+    """
     asked: OperationContext = context  # the connector asks by no other
     table = asked.table()
     name = f"{asked.catalog_name()}.{request['target'] or table.identifier}"

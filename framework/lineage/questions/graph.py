@@ -89,7 +89,8 @@ class Graph:
 
     def _with_members(self, front: Columns) -> Columns:
         """Add the vertices of whole datasets, where edges of statements lead that were too large, and the
-        columns of whole datasets."""
+        columns of whole datasets.
+        """
         if not self._wholes and (not front.size or front[0] > 0):
             return front
         numbers = front.tolist()

@@ -22,7 +22,8 @@ from lockgate.framework.lineage.store.edges import SOURCE, TARGET, Rows, no_edge
 @dataclass(frozen=True, eq=False)
 class Trace:
     """Edges by numbers, and the depth at which each was found; `starts` are the columns that were asked
-    for."""
+    for.
+    """
 
     direction: Direction
     starts: tuple[int, ...]

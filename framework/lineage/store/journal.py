@@ -1,5 +1,6 @@
 """Journal of a process: records that wait to be written as segments, with the batches of a stream folded into
-one."""
+one.
+"""
 
 from __future__ import annotations
 

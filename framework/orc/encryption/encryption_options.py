@@ -1,5 +1,6 @@
 """`orc.encrypt` and `orc.mask`: the encrypted columns, their keys, and the masks for readers without the
-key."""
+key.
+"""
 
 from __future__ import annotations
 

@@ -180,7 +180,8 @@ def _read_container(reader: _Reader) -> BitMap:
 
 def _plain(data: bytes, count: int) -> BitMap:
     """Make a container of what the shared format holds of one, by its count of numbers; ValueError for
-    others."""
+    others.
+    """
     if not count:
         return BitMap()
     return BitMap.deserialize(_PLAIN.pack(_PLAIN_COOKIE, 1, 0, count - 1, _PLAIN.size) + data)

@@ -1,5 +1,6 @@
 """The manifests and lists of one commit: written under new names, reused by later attempts, and cleaned
-up."""
+up.
+"""
 
 from __future__ import annotations
 

@@ -67,6 +67,7 @@ class MergedColumn:
 
     @property
     def changes(self) -> Sequence[SchemaChange]:
+        """Return the changes of the schema."""
         path = (self.name,)
         if self.old is None:
             return (AddColumn(path, self.type.with_nullable(True)),)
@@ -83,6 +84,7 @@ class MergedColumn:
 
     @property
     def row(self) -> tuple[Any, ...]:
+        """Return the row of the result: name, what happens, new type, old type, column of the history."""
         if self.old is None:
             return (self.name, "added", self.type.bare_name, None, None)
         old = self.old.type

@@ -142,7 +142,7 @@ def _with_id(field: pa.Field, number: int) -> pa.Field:
 def _inner(
     data_type: pa.DataType, number: int, depth: int, path: Sequence[str], field_ids: Mapping[str, int]
 ) -> pa.DataType:
-    """Number what is inside a type; `number` is the id of the column or field that it is of."""
+    """Give numbers to what is inside a type; `number` is the id of the column or field that it is of."""
     if pa.types.is_struct(data_type):
         return pa.struct([_numbered(field, (*path, field.name), field_ids) for field in data_type])
     index = number * _DEEPEST + depth + 1

@@ -31,7 +31,7 @@ def group_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, i
 
 
 def _codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:
-    """Number the distinct values of a column; some of the numbers may not be used."""
+    """Give numbers to the distinct values of a column; some of the numbers may not be used."""
     encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(encoded, pa.ChunkedArray):
         encoded = pa.concat_arrays(encoded.chunks)

@@ -77,7 +77,8 @@ VALUES: dict[str, type[Value]] = {
 @dataclass(frozen=True)
 class RowVersions:
     """The rows of keys that have several: those of key `n` are `rows[starts[n]:starts[n] + counts[n]]`, from
-    old to new."""
+    old to new.
+    """
 
     rows: Codes
     starts: Codes

@@ -67,7 +67,8 @@ class Snapshot:
     @property
     def commit_id(self) -> str:
         """Return an identity that differs from that of a later snapshot with the same number, after a
-        rollback."""
+        rollback.
+        """
         return self.uuid or f"{self.commit_user}:{self.commit_identifier}:{self.time_millis}"
 
     def to_json(self) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def _is_ambiguous(data_type: DataType) -> bool:
 
 def possible_values(predicate: Predicate, name: str, data_type: DataType) -> frozenset[Any] | None:
     """Return the values a column can have in matching rows, as Python values; None if they are not
-    limited."""
+    limited.
+    """
     return _possible(normalize(predicate), (name,), to_arrow(data_type))
 
 

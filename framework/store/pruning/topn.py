@@ -104,7 +104,8 @@ def extents_of(
     buckets: Buckets, bounds: ColumnBounds, numbers: dict[int, int], is_loose: Callable[[Section], bool]
 ) -> dict[int, FileExtent]:
     """Return the extents of a column by `id` of the section; `numbers` are the places of files in `bounds`,
-    by `id` of the entry. The files of sections that are loose bound nothing."""
+    by `id` of the entry. The files of sections that are loose bound nothing.
+    """
     return {
         id(section): UNKNOWN
         if is_loose(section)

@@ -29,7 +29,8 @@ _SURROGATES = range(0xD800, 0xE000)
 @dataclass(frozen=True)
 class StatsMode:
     """Statistics kept of a column: nothing, null counts, or bounds of at most `length` characters or bytes
-    (None: whole)."""
+    (None: whole).
+    """
 
     counts: bool
     bounds: bool
@@ -112,11 +113,11 @@ class ColumnCollector:
 
 
 def truncate_max(value: Any, length: int) -> Any:
-    """Return a value of at most `length` characters or bytes that is not below `value`; None if there is
+    r"""Return a value of at most `length` characters or bytes that is not below `value`; None if there is
     none.
 
     >>> truncate_max("abcd", 2), truncate_max("ab", 2), truncate_max(bytes([1, 255, 7]), 2)
-    ('ac', 'ab', b'\\x02')
+    ('ac', 'ab', b'\x02')
     """
     if len(value) <= length:
         return value

@@ -25,7 +25,8 @@ _VALUE_KIND_ID = 2**31 - 3
 
 def file_schema(schema: TableSchema) -> pa.Schema:
     """Return the columns of a table's data files; key tables have `_KEY_*`, sequence number and kind in
-    front."""
+    front.
+    """
     values = [pa.field(field.name, to_arrow(field.type)) for field in schema.fields]
     if not schema.has_primary_key:
         return pa.schema(values)

@@ -20,7 +20,8 @@ _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanose
 
 def stored_name(field: DataField, written: TableSchema) -> str | None:
     """Return what a current column was called when a file of schema `written` was; None if it was not
-    there."""
+    there.
+    """
     return next((member.name for member in written.fields if member.id == field.id), None)
 
 
@@ -70,7 +71,8 @@ def _rounded(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
 def _is_changed_inside(written: DataType, current: DataType) -> bool:
     """Say whether fields inside a column were added, dropped or renamed, which a cast by name would get
-    wrong."""
+    wrong.
+    """
     if written.kind is not current.kind:
         return False
     if current.kind is Kind.ROW:

@@ -44,7 +44,8 @@ class StatisticsTexts:
 
     def texts(self, files: Sequence[DataFileMeta], what: str) -> list[str]:
         """Return of each file the counts of nulls (`nulls`), or the smallest (`min`) or largest (`max`)
-        values."""
+        values.
+        """
         members: dict[_Layout, list[int]] = {}
         for number, file in enumerate(files):
             members.setdefault((file.schema_id, file.value_stats_cols), []).append(number)

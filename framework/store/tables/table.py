@@ -84,7 +84,8 @@ class Table(TableHistory):
         own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
-        added; see `scan.plan_scan`. Give either these or a `ReadRequest`; both are an InputError."""
+        added; see `scan.plan_scan`. Give either these or a `ReadRequest`; both are an InputError.
+        """
         from lockgate.framework.store.scan.read_request import ReadRequest, request_of
         from lockgate.framework.store.scan.scan import plan_scan
 

@@ -126,7 +126,8 @@ def _rows_to_delete(table: TableHandle, keys: pa.Table | Predicate) -> tuple[pa.
 
 def check_rows_writable(schema: TableSchema) -> None:
     """Raise UnsupportedError or UnsupportedFormatError if rows cannot be written into tables of this
-    schema."""
+    schema.
+    """
     check_writable(schema)
     check_readable(schema)
     merge_plan(schema)

@@ -65,7 +65,8 @@ class ExpirePlaintext(Procedure):
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Run all steps, or with `dry_run` count; `remaining` lists what stays in the clear, and what to
-        do."""
+        do.
+        """
         table = context.table(arguments["table"])
         check_writable(table.schema)
         before = exposures(table)

@@ -72,7 +72,8 @@ class MigrateTable(Procedure):
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Migrate; `rows` and `bytes` count the source, `files_written` counts the files that replace the
-        rewritten ones."""
+        rewritten ones.
+        """
         kind, name, deletes = arguments["source_type"], arguments["table"], arguments["delete_origin"]
         options = parse_options(arguments["options"], arguments["options_map"])
         origin = open_origin(

@@ -32,6 +32,7 @@ class FileVerdict:
 
     @property
     def ok(self) -> bool:
+        """Say whether no damage was found, and the check itself did not fail."""
         return self.status in ("verified", "absent", "unverified")
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ NO_ATTRIBUTES: Mapping[str, Mapping[str, object]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class RangerRequest:
-    """A request: may `user` do `access` to `resource`, a value (or several) by level?
+    """A request: whether `user` may do `access` to `resource`, a value (or several) by level.
 
     `access` is an access type of the service, `_any`, `_admin` or `_super_user`. Roles are looked up if none
     are given, and tags likewise. `scope` is SELF or SELF_OR_DESCENDANTS, `scopes` says the same by level (and

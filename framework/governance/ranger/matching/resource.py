@@ -99,7 +99,7 @@ class PolicyResource:
     def match_policy(
         self, other: Mapping[str, Mapping[str, Any]], scopes: Scopes | None = None, names: Names = NO_NAMES
     ) -> Match:
-        """Return how this resource stands to another policy's: which policies are about these resources?"""
+        """Return how this resource stands to another policy's, to tell which policies are about it."""
         request: dict[str, object] = {}
         found, skipped = Match.NONE, False
         for level in self.hierarchies.shortest(other) or ():

@@ -1,5 +1,6 @@
 """Tags of resources: their own and those of their parents, and for requests about any part those of the
-parts."""
+parts.
+"""
 
 from __future__ import annotations
 

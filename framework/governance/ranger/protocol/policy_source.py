@@ -96,7 +96,8 @@ class AdminPolicies:
     @property
     def age_seconds(self) -> float:
         """The seconds since the admin last confirmed that these are the newest policies; infinite if it never
-        did."""
+        did.
+        """
         return float("inf") if self._confirmed is None else max(0.0, time.time() - self._confirmed)
 
     @property
