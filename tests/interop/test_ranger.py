@@ -6,46 +6,65 @@ Needs mvn and Java; the jars come by Maven the first time.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from ranger_random import asked_of, engine_of, generate
-
-from lockgate.framework.governance.ranger.policies.definition import PolicyType
+from ranger_random import SHAPES, engine_of, generate
+from ranger_referee import Referee, answer_of, fields_of
 
 pytestmark = pytest.mark.interop
 
-SEEDS = range(40)
-# Ranger leaves a loop over an unordered set early where any access is asked under a partial denial: its
-# own answer depends on the order of that set.
-MOST_DIFFERENT = len(SEEDS) // 20
+# 101,600 decisions: 400 a seed, 120 where items have conditions.
+BATCHES = [
+    *(("resources", start, start + 25) for start in range(0, 100, 25)),
+    *(("tags", start, start + 26) for start in range(0, 130, 26)),
+    *(("conditions", start, start + 16) for start in range(0, 80, 16)),
+]
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "ranger"
 
 
-def test_random_policies_are_decided_as_by_ranger(ranger_classes: str, tmp_path: Path) -> None:
-    worlds = {tmp_path / f"{seed}.json": generate(seed) for seed in SEEDS}
-    for path, said in worlds.items():
-        path.write_text(json.dumps(said))
-    command = ["java", "-cp", ranger_classes, "RangerReferee", *map(str, worlds)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr[-1000:]
-    different, other_policy = [], 0
-    for path, said in worlds.items():
-        engine = engine_of(said)
-        answers = [json.loads(line) for line in Path(f"{path}.out").read_text().splitlines()]
-        assert len(answers) == len(said["requests"])
-        for request, theirs in zip(said["requests"], answers, strict=True):
-            found = engine.evaluate(asked_of(request), PolicyType(request["kind"]))
-            ours = {
-                "allowed": found.allowed,
-                "audited": found.audited,
-                "mask": found.info.get("maskType"),
-                "filter": found.info.get("filterExpr"),
-            }
-            other_policy += found.policy != theirs.get("policy")
-            if ours != {key: theirs.get(key) for key in ours}:
-                different.append((path.name, request, ours, theirs))
-    # Which of several policies that agree is named may differ: nothing depends on it.
-    print(f"named another policy: {other_policy}")
-    assert len(different) <= MOST_DIFFERENT, different[:5]
-    assert all(request["accessType"] in ("", "_any") for _, request, _, _ in different), different[:5]
+@pytest.fixture
+def ranger(ranger_classes: str, tmp_path: Path) -> Referee:
+    return Referee(ranger_classes, tmp_path)
+
+
+@pytest.mark.parametrize(("shape", "start", "end"), BATCHES)
+def test_random_policies_are_decided_as_by_ranger(ranger: Referee, shape: str, start: int, end: int) -> None:
+    worlds = [generate(seed, SHAPES[shape]) for seed in range(start, end)]
+    different = []
+    for world, answers in zip(worlds, ranger.ask(worlds), strict=True):
+        engine = engine_of(world)
+        for request, theirs in zip(world["requests"], answers, strict=True):
+            ours = answer_of(engine, request)
+            if ours != fields_of(theirs):
+                different.append(({**world, "requests": [request]}, ours))
+    # What Ranger's engine answers depends on what it was asked before: until each item of a policy was asked
+    # once, it asks policies that have nothing to say. An engine that was asked nothing decides here.
+    again = [answers[0] for answers in ranger.ask([world for world, _ in different])] if different else []
+    print(f"{len(different)} of {shape} {start} to {end} asked again")
+    wrong = [
+        (world["requests"], ours, theirs)
+        for (world, ours), theirs in zip(different, again, strict=True)
+        if ours != fields_of(theirs)
+    ]
+    assert not wrong, wrong[:3]
+    assert len(different) <= 10
+
+
+def test_kept_answers_are_rangers(ranger: Referee) -> None:
+    """The vectors of the tests that need no Java: the first seeds of each shape."""
+    kept = json.loads((FIXTURES / "decisions.json").read_text())
+    names = [(shape, int(seed)) for shape, seeds in kept.items() for seed in seeds]
+    worlds = [generate(seed, SHAPES[shape]) for shape, seed in names]
+    for (shape, seed), answers in zip(names, ranger.ask(worlds), strict=True):
+        assert [fields_of(each) for each in answers] == kept[shape][str(seed)], f"{shape} {seed}"
+
+
+def test_kept_answers_to_scripts_are_rangers(ranger: Referee) -> None:
+    kept = json.loads((FIXTURES / "conditionevaluator" / "answers.json").read_text())
+    world = generate(0, SHAPES["conditions"])
+    world["requests"] = [kept["request"]]
+    world["scripts"] = [{"request": 0, "script": each} for each in kept["scripts"]]
+    (answers,) = ranger.ask([world])
+    found = [[each["holds"], each.get("value")] for each in answers[1:]]
+    assert dict(zip(kept["scripts"], found, strict=True)) == kept["scripts"]

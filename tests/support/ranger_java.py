@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "2.8.0"
+# What that version of Ranger runs its scripts with.
+SCRIPTS = "22.3.0"
 SOURCES = (
     ROOT / "tests" / "interop" / "java" / "ranger",
     ROOT / "framework" / "governance" / "ranger" / "admin",
@@ -17,6 +19,9 @@ SOURCES = (
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lockgate</groupId><artifactId>ranger-for-tests</artifactId><version>1</version><dependencies><dependency>
 <groupId>org.apache.ranger</groupId><artifactId>ranger-plugins-common</artifactId><version>{VERSION}</version>
+</dependency><dependency>
+<groupId>org.graalvm.js</groupId><artifactId>js</artifactId><version>{SCRIPTS}</version></dependency><dependency>
+<groupId>org.graalvm.js</groupId><artifactId>js-scriptengine</artifactId><version>{SCRIPTS}</version>
 </dependency></dependencies></project>"""
 
 

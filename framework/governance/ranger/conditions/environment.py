@@ -5,6 +5,7 @@ Source of the names and their meaning: Ranger's RangerRequestScriptEvaluator.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,13 @@ from typing import Any
 from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import instant, zone_of
 from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError
-from lockgate.framework.governance.ranger.conditions.script_values import Callables, text_of
+from lockgate.framework.governance.ranger.conditions.script_values import (
+    JavaList,
+    JavaMap,
+    JavaObject,
+    is_nothing,
+    text_of,
+)
 
 Attributes = Mapping[str, object]
 BACKSLASH = "\\"
@@ -108,7 +115,7 @@ def _of_tag(tag: Mapping[str, Any]) -> Attributes:
     }
 
 
-class ScriptContext(Callables):
+class ScriptContext(JavaObject):
     """The object `ctx`."""
 
     def __init__(self, environment: Environment) -> None:
@@ -123,19 +130,62 @@ class ScriptContext(Callables):
         return _CONTEXT[name](self._environment)
 
 
+class ScriptTag(JavaObject):
+    """The object `tag`: the tag whose policies are asked."""
+
+    def __init__(self, tag: Mapping[str, Any]) -> None:
+        self._type, self._attributes = tag.get("type"), JavaMap(tag.get("attributes") or {})
+
+    def member(self, name: str) -> object:
+        """Return its type or its attributes; raises ScriptError for anything else."""
+        members: Mapping[str, object] = {
+            "type": self._type,
+            "attributes": self._attributes,
+            "getType": lambda: self._type,
+            "getAttributes": lambda: self._attributes,
+        }
+        if name not in members:
+            raise ScriptError(f"tag has no {name!r} that Lockgate knows")
+        return members[name]
+
+
 def _tags_of(environment: Environment, kind: object) -> list[Mapping[str, Any]]:
     return [tag for tag in environment.asked.tags if tag["type"] == kind]
+
+
+def _attributes(environment: Environment, kind: object) -> Mapping[str, Any] | None:
+    """Return the attributes of the first tag of a type that has any."""
+    return next((own for tag in _tags_of(environment, kind) if (own := tag.get("attributes"))), None)
 
 
 def _attribute(environment: Environment, *given: Any) -> object:
     """Return an attribute of the current tag, or of the first tag of a type."""
     if len(given) == 1:
-        return environment.tag.get(given[0])
-    return next((_of_tag(tag).get(given[1]) for tag in _tags_of(environment, given[0])), None)
+        own = (environment.asked.tag or {}).get("attributes") or {}
+        return own.get(given[0])
+    return (_attributes(environment, given[0]) or {}).get(given[1])
 
 
-def _attributes(environment: Environment, kind: object) -> Attributes | None:
-    return next((_of_tag(tag) for tag in _tags_of(environment, kind)), None)
+def _java_map(attributes: Mapping[str, Any] | None) -> JavaMap | None:
+    return None if attributes is None else JavaMap(attributes)
+
+
+def _all_values(environment: Environment, kind: object, name: object) -> JavaList | None:
+    """Return the values of an attribute of all tags of a type, None if the resource has no tags."""
+    if not environment.asked.tags:
+        return None
+    every = ((tag.get("attributes") or {}).get(str(name)) for tag in _tags_of(environment, kind))
+    return JavaList(sorted(text_of(each) for each in every if each is not None), has_indexes=True)
+
+
+def _context_attribute(environment: Environment, name: object) -> str | None:
+    found = environment.asked.context.get(str(name))
+    return None if found is None else text_of(found)
+
+
+def _json(value: object) -> str:
+    """Return what `JSON.stringify` gives."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _date(value: object) -> datetime | None:
@@ -172,43 +222,13 @@ def _getter(read: Callable[[Environment], object]) -> Callable[[Environment], Ca
     return lambda environment: lambda: read(environment)
 
 
-_CONTEXT: Mapping[str, Callable[[Environment], object]] = {
-    "getUser": _getter(lambda e: e.asked.user),
-    "getUserGroups": _getter(lambda e: sorted(e.asked.groups)),
-    "getUserRoles": _getter(lambda e: e.roles),
-    "getAccessType": _getter(lambda e: e.asked.access),
-    "getAction": _getter(lambda e: e.asked.action),
-    "getAccessTime": _getter(lambda e: e.asked.now),
-    "getClientIPAddress": _getter(lambda e: e.asked.client_ip),
-    "getClientType": _getter(lambda e: e.asked.client_type),
-    "getClusterName": _getter(lambda e: e.asked.cluster_name),
-    "getClusterType": _getter(lambda e: e.asked.cluster_type),
-    "getResource": _getter(lambda e: e.resource),
-    "getResourceZone": _getter(lambda e: next(iter(e.asked.zones), None)),
-    "getResourceZones": _getter(lambda e: sorted(e.asked.zones)),
-    "getRequestContextAttribute": _bound(lambda e, name: e.asked.context.get(name)),
-    "isAccessTypeAny": _getter(lambda e: e.asked.is_any),
-    "isAccessTypeDelegatedAdmin": _getter(lambda e: e.asked.access == "_admin"),
-    "getAllTags": _getter(lambda e: list(e.asked.tags)),
-    "getAllTagTypes": _getter(lambda e: list(e.tags)),
-    "getCurrentTag": _getter(lambda e: e.asked.tag),
-    "getCurrentTagType": _getter(lambda e: e.tag.get("_type")),
-    "getTagAttributes": _bound(_attributes),
-    "getTagAttribute": _bound(_attribute),
-    "getAttributeValue": _bound(_attribute),
-    "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),
-    "getAttributeValueForAllMatchingTags": _bound(
-        lambda e, kind, name: [_of_tag(tag).get(name) for tag in _tags_of(e, kind)]
-    ),
-    "getTagAttributesForAllMatchingTags": _bound(lambda e, kind: [_of_tag(tag) for tag in _tags_of(e, kind)]),
-    "isAccessedAfter": _bound(_is_after),
-    "isAccessedBefore": _bound(_is_before),
-}
+def _or_empty(value: object) -> str:
+    return "" if is_nothing(value) else text_of(value)
 
 
-def _csv(values: Iterable[object], default: object = None, separator: object = ",") -> str:
-    found = text_of(separator).join(text_of(value) for value in values if value is not None)
-    return found or ("" if default is None else text_of(default))
+def _csv(values: Iterable[object], default: object = None, separator: object = ",", *ignored: object) -> str:
+    found = _or_empty(separator).join(text_of(value) for value in values if value is not None)
+    return found or _or_empty(default)
 
 
 def _quoted(
@@ -219,13 +239,15 @@ def _quoted(
     closing: object = None,
 ) -> str:
     """Return values in quotes: what could end the quotes is doubled."""
-    mark, end = text_of(opening), text_of(opening if closing is None else closing)
+    mark = _or_empty(opening)
+    end = mark if is_nothing(closing) else text_of(closing)
 
     def quote(value: object) -> str:
-        return f"{mark}{text_of(value).replace(BACKSLASH, BACKSLASH * 2).replace(end, end * 2)}{end}"
+        text = text_of(value).replace(BACKSLASH, BACKSLASH * 2)
+        return f"{mark}{text.replace(end, end * 2) if end else text}{end}"
 
     found = [quote(value) for value in values if value is not None]
-    return _csv(found, None if default is None else quote(default), separator)
+    return _csv(found, None if is_nothing(default) else quote(default), separator)
 
 
 def _every(table: Mapping[str, Attributes], name: object) -> list[object]:
@@ -276,8 +298,10 @@ def _attribute_macros(
 
 _NAMES: dict[str, Callable[[Environment], object]] = {
     "ctx": ScriptContext,
-    "tag": lambda e: e.tag,
-    "tagAttr": lambda e: e.tag,
+    "tag": lambda e: None if e.asked.tag is None else ScriptTag(e.asked.tag),
+    "tagAttr": lambda e: JavaMap((e.asked.tag or {}).get("attributes") or {}),
+    "J": lambda e: _json,
+    "Object": lambda e: {"keys": lambda value: list(value)},
     "TAG": lambda e: e.tag,
     "TAGS": lambda e: e.tags,
     "TAGNAMES": lambda e: sorted(e.tags),
@@ -285,7 +309,6 @@ _NAMES: dict[str, Callable[[Environment], object]] = {
     "UG": lambda e: e.groups,
     "UGA": lambda e: e.group_attributes,
     "UGNAMES": lambda e: list(e.groups),
-    "UR": lambda e: e.roles,
     "URNAMES": lambda e: e.roles,
     "REQ": lambda e: e.request,
     "RES": lambda e: e.resource,
@@ -312,3 +335,70 @@ _NAMES: dict[str, Callable[[Environment], object]] = {
     **_attribute_macros("USER_ATTR", _user),
 }
 KNOWN = frozenset(_NAMES)
+
+
+def _once(macro: str) -> Callable[[Environment], object]:
+    """Return a method without arguments that gives what a macro stands for."""
+    return lambda environment: lambda: _NAMES[macro](environment)
+
+
+# What the macros stand for in Ranger, and what it has no macro for.
+_CONTEXT: Mapping[str, Callable[[Environment], object]] = {
+    "getUser": _getter(lambda e: e.asked.user),
+    "getUserGroups": _getter(lambda e: JavaList(sorted(e.asked.groups))),
+    "getUserRoles": _getter(lambda e: JavaList(e.roles)),
+    "getAction": _getter(lambda e: e.asked.action),
+    "getClientIPAddress": _getter(lambda e: e.asked.client_ip),
+    "getClientType": _getter(lambda e: e.asked.client_type),
+    "getResourceZone": _getter(lambda e: next(iter(e.asked.zones), "")),
+    "getResourceZones": _getter(lambda e: JavaList(sorted(e.asked.zones))),
+    "getRequestContextAttribute": _bound(_context_attribute),
+    "isAccessTypeAny": _getter(lambda e: e.asked.is_any),
+    "isAccessTypeDelegatedAdmin": _getter(lambda e: e.asked.access == "_admin"),
+    "getAllTagTypes": _getter(lambda e: JavaList(list(e.tags))),
+    "getCurrentTag": _NAMES["tag"],
+    "getCurrentTagType": _getter(lambda e: (e.asked.tag or {}).get("type")),
+    "getTagAttributes": _bound(lambda e, kind: _java_map(_attributes(e, kind))),
+    "getAttributeValue": _bound(_attribute),
+    "getAttributeNames": _bound(
+        lambda e, kind: None if (own := _attributes(e, kind)) is None else JavaList(list(own))
+    ),
+    "getAttributeValueForAllMatchingTags": _bound(_all_values),
+    "isAccessedAfter": _bound(_is_after),
+    "isAccessedBefore": _bound(_is_before),
+    "tagNames": _NAMES["GET_TAG_NAMES"],
+    "tagNamesQ": _NAMES["GET_TAG_NAMES_Q"],
+    "tagAttrNames": _NAMES["GET_TAG_ATTR_NAMES"],
+    "tagAttrNamesQ": _NAMES["GET_TAG_ATTR_NAMES_Q"],
+    "tagAttr": _NAMES["GET_TAG_ATTR"],
+    "tagAttrQ": _NAMES["GET_TAG_ATTR_Q"],
+    "tagAttrCsv": _NAMES["GET_TAG_ATTR_CSV"],
+    "tagAttrCsvQ": _NAMES["GET_TAG_ATTR_Q_CSV"],
+    "ugNames": _NAMES["GET_UG_NAMES"],
+    "ugNamesQ": _NAMES["GET_UG_NAMES_Q"],
+    "ugAttrNames": _NAMES["GET_UG_ATTR_NAMES"],
+    "ugAttrNamesQ": _NAMES["GET_UG_ATTR_NAMES_Q"],
+    "ugAttr": _NAMES["GET_UG_ATTR"],
+    "ugAttrQ": _NAMES["GET_UG_ATTR_Q"],
+    "ugAttrCsv": _NAMES["GET_UG_ATTR_CSV"],
+    "ugAttrCsvQ": _NAMES["GET_UG_ATTR_Q_CSV"],
+    "urNames": _NAMES["GET_UR_NAMES"],
+    "urNamesQ": _NAMES["GET_UR_NAMES_Q"],
+    "userAttrNames": _NAMES["GET_USER_ATTR_NAMES"],
+    "userAttrNamesQ": _NAMES["GET_USER_ATTR_NAMES_Q"],
+    "userAttr": _NAMES["GET_USER_ATTR"],
+    "userAttrQ": _NAMES["GET_USER_ATTR_Q"],
+    "hasTag": _NAMES["HAS_TAG"],
+    "hasAnyTag": _once("HAS_ANY_TAG"),
+    "hasUserAttr": _NAMES["HAS_USER_ATTR"],
+    "hasUgAttr": _NAMES["HAS_UG_ATTR"],
+    "hasTagAttr": _NAMES["HAS_TAG_ATTR"],
+    "isInGroup": _NAMES["IS_IN_GROUP"],
+    "isInRole": _NAMES["IS_IN_ROLE"],
+    "isInAnyGroup": _once("IS_IN_ANY_GROUP"),
+    "isInAnyRole": _once("IS_IN_ANY_ROLE"),
+    "isAccessTimeAfter": _NAMES["IS_ACCESS_TIME_AFTER"],
+    "isAccessTimeBefore": _NAMES["IS_ACCESS_TIME_BEFORE"],
+    "isAccessTimeBetween": _NAMES["IS_ACCESS_TIME_BETWEEN"],
+}
+CONTEXT = frozenset((*_CONTEXT, "result"))

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from json import JSONDecodeError, loads
 from typing import Any, Protocol
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, PolicyError
 from lockgate.framework.governance.ranger.conditions.environment import KNOWN, Environment
 from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
 from lockgate.framework.governance.ranger.conditions.schedule import applies
@@ -25,10 +25,14 @@ from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
 from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 
 _log = logging.getLogger("lockgate.governance")
-_RUNTIME = (ScriptError, TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError, InputError)
 _CLOCK = re.compile(r" *(\d{1,2})(?::(\d{1,2}))? *([ap])\.?m\.? *", re.IGNORECASE)
+_ALL_ADDRESSES = re.compile(r"\*(\.\*)*|\*(:\*)*")
 _MACRO = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 Holds = Callable[[RangerRequest], bool]
+
+
+class UnknownConditionError(PolicyError):
+    """Raised where a script uses more than is understood, which shows only while it runs."""
 
 
 class Condition:
@@ -81,27 +85,28 @@ def _script(values: Sequence[str], options: Mapping[str, Any], service: Conditio
 def _template(
     values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions
 ) -> Condition | None:
-    if not values:
+    # Without a value Ranger has no script, and the condition holds.
+    if not values or not values[0].strip():
         return None
-    return _of_script(
-        str(options.get("scriptTemplate") or "").strip(), values[0].lower() not in ("false", "no")
-    )
+    text = str(options.get("scriptTemplate") or "")
+    return _of_script(text, values[0].lower() not in ("false", "no"))
 
 
 def _of_script(text: str, wanted: bool) -> Condition:
+    if not text.strip():
+        return Condition(lambda asked: wanted)  # as in Ranger, which has nothing to evaluate
     try:
-        script = compiled(text, KNOWN)
+        script = compiled(text.strip(), KNOWN)
     except ScriptError as error:
         return _unreadable(str(error))
 
     def holds(asked: RangerRequest) -> bool:
         try:
             return script.holds(Environment(asked)) == wanted
-        except _RUNTIME as error:
-            _log.warning(
-                "a script of a policy failed, so its condition does not hold: %s", type(error).__name__
-            )
-            return False
+        except InputError as error:
+            raise UnknownConditionError(
+                f"cannot evaluate a condition of a policy: {error}. Rewrite its script"
+            ) from None
 
     return Condition(holds)
 
@@ -115,10 +120,10 @@ def resolved(template: str, asked: RangerRequest) -> str:
 def _value(script: str, environment: Environment) -> str:
     try:
         value = compiled(script, KNOWN).value(environment)
-    except _RUNTIME as error:
+        return "" if value is None else text_of(value)
+    except InputError as error:
         _log.warning("an expression of a policy failed and was replaced by nothing: %s", type(error).__name__)
         return ""
-    return "" if value is None else text_of(value)
 
 
 def _ip(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
@@ -128,17 +133,17 @@ def _ip(values: Sequence[str], options: Mapping[str, Any], service: ConditionDef
 def _is_from(values: Sequence[str], address: str | None) -> bool:
     if not values or "*" in values or address is None:
         return True
-    return any(_is_address(value.lower(), address.lower()) for value in values)
+    return any(_is_address(value, address) for value in values)
 
 
 def _is_address(wanted: str, address: str) -> bool:
-    mark = "." if "." in wanted else ":"
-    head = wanted
-    while head.endswith(f"{mark}*"):
-        head = head[:-2]
-    if head in ("", "*"):
+    """Return whether a value is an address, or the beginning of it; semantics: RangerIpMatcher."""
+    if _ALL_ADDRESSES.fullmatch(wanted):
         return True
-    return address == wanted if head == wanted else address.startswith(head + mark)
+    is_v4 = "." in wanted
+    beginning = re.sub(r"(\.\*)+$", ".", wanted) if is_v4 else re.sub(r"(:\*)+$", ":", wanted).lower()
+    folded = address if "." in address else address.lower()
+    return folded == wanted if beginning == wanted else address.lower().startswith(beginning)
 
 
 def _simple(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
@@ -159,7 +164,7 @@ def _context_value(inside: bool) -> Maker:
 
         def holds(asked: RangerRequest) -> bool:
             found = asked.context.get(name)
-            return found is None or (str(found) in values) is inside
+            return not values or found is None or (found in values) is inside
 
         return Condition(holds)
 
@@ -187,7 +192,7 @@ def _action(values: Sequence[str], options: Mapping[str, Any], service: Conditio
 
 def _tags(test: Callable[[set[str], set[str]], bool]) -> Maker:
     def make(values: Sequence[str], options: Mapping[str, Any], service: ConditionDefinitions) -> Condition:
-        wanted = {name.strip() for value in values for name in value.split(",")}
+        wanted = {value.strip() for value in values}
         return Condition(lambda asked: test(wanted, {tag["type"] for tag in asked.tags}))
 
     return make
@@ -215,7 +220,11 @@ def _period(text: str) -> tuple[int, int] | None:
 
 
 def _minute(match: re.Match[str]) -> int:
-    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0)
+    hour, is_afternoon = int(match[1]), match[3].lower() == "p"
+    if hour == 12:
+        hour = 12 if is_afternoon else 0
+    elif is_afternoon:
+        hour += 12
     return hour * 60 + int(match[2] or 0)
 
 

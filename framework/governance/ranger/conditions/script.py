@@ -7,24 +7,43 @@ ScriptError when the script is compiled, so that a policy can be refused before 
 
 from __future__ import annotations
 
+import math
+import operator
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from lockgate.framework.governance.ranger.conditions.environment import CONTEXT
 from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError, Token, tokens_of
 from lockgate.framework.governance.ranger.conditions.script_values import (
+    UNDEFINED,
+    ScriptFailedError,
     added,
+    compared,
+    divided,
     is_member,
     is_true,
-    less,
     loosely_equal,
     member,
     number_of,
+    remainder,
     strictly_equal,
 )
 
 RESULT = "ctx.result"
-_CONSTANTS: Mapping[str, object] = {"true": True, "false": False, "null": None, "undefined": None}
+# Source: Ranger's JavaScriptEdits.
+_DOUBLE_BRACKETS = re.compile(r"""\[\[([}{$"a-zA-Z0-9_.\[\]]+)(,['"](.+?)['"])*\]\]""")
+# What a statement gives that has no value: the value before it stays.
+_EMPTY = object()
+_CONSTANTS: Mapping[str, object] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "undefined": UNDEFINED,
+    "NaN": math.nan,
+    "Infinity": math.inf,
+}
 _RESERVED = frozenset(
     ("function", "new", "while", "for", "return", "try", "throw", "class", "delete", "typeof", "do", "switch")
 )
@@ -50,17 +69,17 @@ _BINARY: tuple[dict[str, Callable[[Any, Any], object]], ...] = (
         "!==": lambda one, other: not strictly_equal(one, other),
     },
     {
-        "<": less,
-        ">": lambda one, other: less(other, one),
-        "<=": lambda one, other: less(one, other) or loosely_equal(one, other),
-        ">=": lambda one, other: less(other, one) or loosely_equal(one, other),
+        "<": lambda one, other: compared(one, other, operator.lt),
+        ">": lambda one, other: compared(one, other, operator.gt),
+        "<=": lambda one, other: compared(one, other, operator.le),
+        ">=": lambda one, other: compared(one, other, operator.ge),
         "in": is_member,
     },
     {"+": added, "-": lambda one, other: number_of(one) - number_of(other)},
     {
         "*": lambda one, other: number_of(one) * number_of(other),
-        "/": lambda one, other: number_of(one) / number_of(other),
-        "%": lambda one, other: number_of(one) % number_of(other),
+        "/": divided,
+        "%": remainder,
     },
 )
 
@@ -70,25 +89,32 @@ class Script:
 
     def __init__(self, text: str, names: frozenset[str]) -> None:
         """Compile; raises ScriptError for what is not understood, and for names nobody knows."""
-        compiler = _Compiler(tokens_of(text), names)
-        self._statements = compiler.program()
-        self.sets_result = compiler.sets_result
+        self._run = _one_by_one(_Compiler(tokens_of(_without_double_brackets(text)), names).program())
 
     def value(self, given: Callable[[str], object]) -> object:
-        """Return the value of the last statement."""
-        names = ScriptNames(given)
-        value: object = None
-        for statement in self._statements:
-            value = statement(names)
-        return value
+        """Return the value of the script, None if it has none or fails as in Ranger."""
+        try:
+            value = self._run(ScriptNames(given))
+        except ScriptFailedError:
+            return None
+        return None if value is UNDEFINED or value is _EMPTY else value
 
     def holds(self, given: Callable[[str], object]) -> bool:
-        """Return what the script set as result, or the truth of its last statement if it sets none."""
+        """Return the value of the script if it is a Boolean, else what it set as `ctx.result`.
+
+        Semantics: RangerRequestScriptEvaluator.evaluateConditionScript.
+        """
         names = ScriptNames(given)
-        value: object = None
-        for statement in self._statements:
-            value = statement(names)
-        return bool(names.own.get(RESULT, False)) if self.sets_result else is_true(value)
+        try:
+            value = self._run(names)
+        except ScriptFailedError:
+            value = None
+        return value if isinstance(value, bool) else names.own.get(RESULT) is True
+
+
+def _without_double_brackets(text: str) -> str:
+    """Return a script with `[[USER.x]]` as Ranger reads it: the list of what commas divide in a text."""
+    return _DOUBLE_BRACKETS.sub(lambda match: f'{match[1]}.split("{match[3] or ","}")', text)
 
 
 @lru_cache(maxsize=10_000)
@@ -103,13 +129,12 @@ class _Compiler:
     def __init__(self, tokens: list[Token], names: frozenset[str]) -> None:
         self._tokens, self._place = tokens, 0
         self._known = set(names)
-        self.sets_result = False
 
     def program(self) -> list[Run]:
         statements = []
         while self._now.kind != "end":
             statements.append(self._statement())
-        return [each for each in statements if each is not _nothing]
+        return statements
 
     # --- tokens ---
 
@@ -167,13 +192,18 @@ class _Compiler:
         self._need(")")
         then = self._statement()
         other = self._statement() if self._take("else") else _nothing
-        return lambda names: then(names) if is_true(test(names)) else other(names)
+
+        def run(names: ScriptNames) -> object:
+            value = then(names) if is_true(test(names)) else other(names)
+            return UNDEFINED if value is _EMPTY else value
+
+        return run
 
     def _assignment(self) -> Run:
         if self._take("var", "let", "const"):
             name = self._name()
-            value = self._expression() if self._take("=") else _nothing
-            return self._set(name, value)
+            value = self._expression() if self._take("=") else _constant(UNDEFINED)
+            return _declaring(self._set(name, value))
         if [token.text for token in self._tokens[self._place : self._place + 4]] == [
             "ctx",
             ".",
@@ -181,9 +211,7 @@ class _Compiler:
             "=",
         ]:
             self._place += 4
-            self.sets_result = True
-            value = self._expression()
-            return _setting(RESULT, lambda names: is_true(value(names)))
+            return _setting(RESULT, self._expression())
         if self._now.kind == "name" and self._tokens[self._place + 1].text == "=":
             name = self._name()
             self._need("=")
@@ -237,13 +265,22 @@ class _Compiler:
     def _postfix(self, value: Run) -> Run:
         while sign := self._take(".", "[", "("):
             if sign == ".":
-                value = _member(value, _constant(self._name()))
+                value = _member(value, _constant(self._member_name()))
             elif sign == "[":
                 value = _member(value, self._expression())
                 self._need("]")
             else:
                 value = _call(value, self._several(")"))
         return value
+
+    def _member_name(self) -> str:
+        """Return the name after a dot; one that `ctx` does not have is refused before it is used."""
+        of_context = [token.text for token in self._tokens[max(0, self._place - 3) : self._place]][-2:]
+        before = self._tokens[self._place - 3].text if self._place >= 3 else ""
+        name = self._name()
+        if of_context == ["ctx", "."] and before != "." and name not in CONTEXT:
+            raise ScriptError(f"ctx has no {name!r}")
+        return name
 
     def _several(self, end: str) -> list[Run]:
         found: list[Run] = []
@@ -263,7 +300,7 @@ class _Compiler:
             return lambda names: [item(names) for item in items]
         token = self._next()
         if token.kind == "number":
-            return _constant(float(token.text) if "." in token.text else int(token.text))
+            return _constant(_number(token))
         if token.kind == "text":
             return _constant(token.text)
         if token.kind == "name":
@@ -280,7 +317,13 @@ class _Compiler:
 
 
 def _nothing(names: ScriptNames) -> object:
-    return None
+    return _EMPTY
+
+
+def _number(token: Token) -> float:
+    if len(token.text) > 1 and token.text.startswith("0") and token.text[1].isdecimal():
+        raise ScriptError(f"the number at character {token.position} of the script is octal")
+    return float(token.text)
 
 
 def _constant(value: object) -> Run:
@@ -289,9 +332,10 @@ def _constant(value: object) -> Run:
 
 def _one_by_one(statements: list[Run]) -> Run:
     def run(names: ScriptNames) -> object:
-        value: object = None
+        value: object = _EMPTY
         for statement in statements:
-            value = statement(names)
+            last = statement(names)
+            value = value if last is _EMPTY else last
         return value
 
     return run
@@ -299,8 +343,19 @@ def _one_by_one(statements: list[Run]) -> Run:
 
 def _setting(name: str, value: Run) -> Run:
     def run(names: ScriptNames) -> object:
-        names.own[name] = value(names)
-        return names.own[name]
+        given = value(names)
+        # Ranger's `ctx` takes Booleans for a result, and lets everything else pass.
+        if name != RESULT or isinstance(given, bool):
+            names.own[name] = given
+        return given
+
+    return run
+
+
+def _declaring(setting: Run) -> Run:
+    def run(names: ScriptNames) -> object:
+        setting(names)
+        return _EMPTY
 
     return run
 
@@ -333,7 +388,10 @@ def _call(value: Run, given: list[Run]) -> Run:
     def run(names: ScriptNames) -> object:
         function = value(names)
         if not callable(function):
-            raise ScriptError("the script calls something that is not a function")
-        return function(*(each(names) for each in given))
+            raise ScriptFailedError
+        try:
+            return function(*(each(names) for each in given))
+        except TypeError:
+            raise ScriptError("the script calls a function with other arguments than it takes") from None
 
     return run

@@ -10,13 +10,14 @@ from lockgate.errors import InputError
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
-    r"|(?P<number>\d+\.?\d*|\.\d+)"
-    r"|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?![\w.]))"
+    r"|(?P<text>'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
     r"|(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?P<sign>===|!==|==|!=|<=|>=|&&|\|\||[-+!<>=().,;\[\]?:{}*/%])",
     re.DOTALL,
 )
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 
 
 class ScriptError(InputError):
@@ -48,4 +49,13 @@ def tokens_of(script: str) -> list[Token]:
 
 
 def _meant(quoted: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), quoted[1:-1], flags=re.DOTALL)
+    return _ESCAPED.sub(_escaped, quoted[1:-1])
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    if code:
+        return chr(int(code, 16))
+    if match[3] in "ux0123456789":
+        raise ScriptError("an escape in a text of the script is not known")
+    return _ESCAPES.get(match[3], match[3])

@@ -1,7 +1,7 @@
-"""Several access types in one request: the engine decides each one and combines the answers.
+"""The access types of a request: the engine decides each one over all policies and combines the answers.
 
-`_any` stands for all of the service's. Groups of access types need one of each group. Semantics:
-RangerDefaultPolicyEvaluator.evaluatePolicyItems.
+Most requests have one. `_any` stands for all of the service's. Groups of access types need one of each
+group. Semantics: RangerDefaultPolicyEvaluator.evaluatePolicyItems.
 """
 
 from __future__ import annotations

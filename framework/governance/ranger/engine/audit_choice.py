@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
@@ -46,11 +46,19 @@ class AuditFilter:
             and self._is_about(asked, names)
         )
 
+    def is_offered(self, asked: RangerRequest) -> bool:
+        """Return whether Ranger's index offers the rule for a request."""
+        return self._resource is None or self._resource.is_offered(asked.resource)
+
     def _is_about(self, asked: RangerRequest, names: Names) -> bool:
         if self._resource is None:
             return True
-        match = self._resource.match(asked.resource, asked.scopes, names)
-        return match.is_whole or (asked.is_any and match is Match.DESCENDANT)
+        if asked.tag is not None:
+            match = Match[asked.tag.get("matchType") or "SELF"]
+        else:
+            match = self._resource.match(asked.resource, asked.scopes, names)
+        about_a_part = match is Match.DESCENDANT and asked.is_wide
+        return match.is_whole or about_a_part or (match is Match.ANCESTOR and asked.tag is not None)
 
     def _is_for(self, asked: RangerRequest) -> bool:
         everybody = not (self._users or self._groups or self._roles)
@@ -63,6 +71,18 @@ class AuditFilter:
     def _is_for_access(self, asked: RangerRequest) -> bool:
         nothing_named = not self._accesses and not self._actions
         return nothing_named or asked.action in self._actions or asked.access in self._accesses
+
+
+def first_matching(
+    filters: Iterable[AuditFilter], requests: Sequence[RangerRequest], result: Result, names: Names
+) -> bool:
+    """Let the first rule that matches a request decide about its record; False if none matches."""
+    for rule in filters:
+        for asked in requests:
+            if rule.is_audited is not None and rule.is_offered(asked) and rule.matches(asked, result, names):
+                result.audited = rule.is_audited
+                return True
+    return False
 
 
 def _state(result: Result) -> str:

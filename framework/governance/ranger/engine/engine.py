@@ -13,7 +13,7 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.ranger_request import SUPER_USER, RangerRequest
 from lockgate.framework.governance.ranger.engine import inline
-from lockgate.framework.governance.ranger.engine.audit_choice import audit_filters
+from lockgate.framework.governance.ranger.engine.audit_choice import audit_filters, first_matching
 from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.engine.tag_search import TagPolicies
@@ -21,7 +21,7 @@ from lockgate.framework.governance.ranger.engine.zones import UNZONED, Zone, Zon
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.policy import Policy
 from lockgate.framework.governance.ranger.policies.policy_index import Policies
-from lockgate.framework.governance.ranger.policies.resource_tags import TagMap
+from lockgate.framework.governance.ranger.policies.resource_tags import TagMap, is_valid
 from lockgate.framework.governance.ranger.policies.roles import Roles
 from lockgate.framework.governance.ranger.policies.strictness import check_understood
 
@@ -151,12 +151,17 @@ class Engine:
         if self.is_super(asked) or asked.access == SUPER_USER:
             result.allowed, result.determined = self.is_super(asked), True
             result.priority, result.reason = HIGHEST, "superuser"
-        search = Search(asked, policy_type, self.service.accesses)
+        search = Search(asked, policy_type, self.service.accesses_of_any)
         self._ask_tags(search, zone, name, result)
         by_tags = result.allowed if result.determined else None
         result.determined = False
-        policies = (self.policies if zone is None else zone.policies).index(policy_type)
-        search.walk(policies.likely(asked), result, by_tags is False)
+        policies = self.policies if zone is None else zone.policies
+        if not policies.all:
+            result.determined = by_tags is not None
+            return result
+        index = policies.index(policy_type)
+        offered = index.likely(asked) if by_tags is None else index.offered(asked)
+        search.walk(offered, result, by_tags is False)
         if not result.determined and by_tags is not None:
             result.allowed = by_tags
         result.determined = True
@@ -214,17 +219,16 @@ class Engine:
         return not (groups.isdisjoint(asked.groups) and roles.isdisjoint(asked.roles))
 
     def _choose_audit(self, asked: RangerRequest, result: Result) -> None:
-        if self._tag_audit_filters:
-            for tag in asked.tags:
-                if self._choose(self._tag_audit_filters, asked.of_tag(tag), result):
-                    return
-        if self._audit_filters:
-            self._choose(self._audit_filters, asked, result)
+        if not self._chosen_by_tags(asked, result):
+            first_matching(self._audit_filters, [asked], result, names_of(asked))
 
-    def _choose(self, filters: Iterable[Any], asked: RangerRequest, result: Result) -> bool:
-        names = names_of(asked)
-        for each in filters:
-            if each.is_audited is not None and each.matches(asked, result, names):
-                result.audited = each.is_audited
-                return True
-        return False
+    def _chosen_by_tags(self, asked: RangerRequest, result: Result) -> bool:
+        tags = [asked.of_tag(tag) for tag in asked.tags if is_valid(tag, asked)]
+        if not any(each.is_offered(tag) for each in self._tag_audit_filters for tag in tags):
+            return False
+        # A mode, or a user without records, goes before the filters of tags; those of resources go before it.
+        beforehand = self.fresh(asked, PolicyType.ACCESS)
+        if beforehand.audit_determined:
+            result.audited = beforehand.audited
+            return True
+        return first_matching(self._tag_audit_filters, tags, result, names_of(asked))

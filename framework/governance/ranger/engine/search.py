@@ -15,7 +15,7 @@ from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching.resource import Match
 from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
-from lockgate.framework.governance.ranger.policies.item import Item
+from lockgate.framework.governance.ranger.policies.item import Item, all_hold
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 _MASK = {"maskType": "dataMaskType", "maskCondition": "conditionExpr", "maskedValue": "valueExpr"}
@@ -37,10 +37,10 @@ class Search:
     """One request and kind, over the tag policies and those of one zone."""
 
     def __init__(self, asked: RangerRequest, policy_type: PolicyType, accesses: tuple[str, ...]) -> None:
-        several = asked.all_accesses or (accesses if asked.is_any else ())
+        several = asked.all_accesses or (accesses if asked.is_any else (asked.access,))
         self.asked, self.policy_type = asked, policy_type
         self.names = names_of(asked)
-        self._several = SeveralAccesses(asked, several) if several else None
+        self._several = SeveralAccesses(asked, several)
 
     def walk(self, policies: Iterable[Policy], result: Result, denied_by_tags: bool) -> None:
         """Ask the policies of a zone, in order; `result` is what the tags came to."""
@@ -51,9 +51,9 @@ class Search:
                 result.determined = True
             self.ask(policy, self.asked, result)
             # Policies that deny come first among those of one priority, so none of this one's is left.
-            # Ranger does not look at the priority here: a policy that is not even about the resource may
-            # end its search.
-            if result.allowed and not policy.has_deny and result.priority >= policy.priority:
+            # Ranger asks neither the priority nor whether the policy matches: after an allow by tags any
+            # policy that its index offers ends the search, so `policies` must be exactly those.
+            if result.allowed and not policy.has_deny:
                 result.determined = True
             if result.is_final:
                 return
@@ -73,16 +73,15 @@ class Search:
             if result.is_final:
                 return
             match = policy.match(resource, asked, self.names)
-            if not _is_about(match, asked) or not all(each.holds(asked) for each in policy.conditions):
+            if not _is_about(match, asked) or not all_hold(
+                policy.conditions, asked, protects=policy.protects
+            ):
                 continue
             result.audit(policy)
             if not result.determined:
                 self._decide(policy, asked, match, result)
 
     def _decide(self, policy: Policy, asked: RangerRequest, match: Match, result: Result) -> None:
-        if self._several is None:
-            self._decide_one(policy, asked, asked.access, match, result)
-            return
         for access in self._several.accesses:
             one = Result(self.policy_type)
             self._decide_one(policy, asked, access, match, one)
@@ -114,9 +113,14 @@ class Search:
     def _transform(self, item: Item, asked: RangerRequest, result: Result) -> bool:
         """Note the mask or the row filter of an item; say whether there is what its kind needs."""
         if self.policy_type is PolicyType.MASK:
-            for key, name in _MASK.items():
-                if item.mask.get(name) is not None:
-                    result.info[key] = resolved(str(item.mask[name]), asked)
+            if item.mask is None:
+                return False
+            # All of it: nothing is left of a mask whose place it takes.
+            result.info = {
+                key: resolved(str(item.mask[name]), asked)
+                for key, name in _MASK.items()
+                if item.mask.get(name) is not None
+            }
         elif self.policy_type is PolicyType.FILTER:
             if item.row_filter is None:
                 return False

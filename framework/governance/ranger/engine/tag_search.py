@@ -11,13 +11,13 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest, Tag
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.engine.search import Search, names_of
+from lockgate.framework.governance.ranger.engine.search import Search
 from lockgate.framework.governance.ranger.matching.resource import Match
 from lockgate.framework.governance.ranger.policies.definition import (
     PolicyType,
     ServiceDefinition,
-    of_component,
-    with_component,
+    component_definition,
+    component_policy,
 )
 from lockgate.framework.governance.ranger.policies.policy import Policy
 from lockgate.framework.governance.ranger.policies.policy_index import Policies
@@ -28,8 +28,9 @@ class TagPolicies:
     """The policies of a tag service, in the words of the service whose resources carry the tags."""
 
     def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
-        self.service = with_component(ServiceDefinition(document["serviceDef"]), service)
-        self.document = [of_component(each, service.name) for each in document.get("policies") or ()]
+        self.service = ServiceDefinition(component_definition(document["serviceDef"], service.name))
+        made = (component_policy(each, service.name) for each in document.get("policies") or ())
+        self.document = [each for each in made if each is not None]
         self._policies = Policies(self.document, self.service)
 
     @property
@@ -75,10 +76,8 @@ class TagPolicies:
             if not is_valid(tag, asked):
                 continue
             of_tag = asked.of_tag(tag)
-            names = names_of(of_tag)
-            for policy in self._policies.index(policy_type).likely(of_tag):
-                matches = (each.match(of_tag.resource, None, names) for each in policy.resources)
-                if policy.is_valid(of_tag) and any(match is not Match.NONE for match in matches):
+            for policy in self._policies.index(policy_type).offered(of_tag):
+                if policy.is_valid(of_tag):
                     yield policy, tag
 
 

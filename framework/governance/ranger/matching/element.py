@@ -38,6 +38,12 @@ class Element:
         self._separator = str(options.get("pathSeparatorChar") or "/")[0]
         self._tokens = Delimiters.of(options)
         self._expressions = flag(options, "replaceReqExpressions", True)
+        marks = self._tokens
+        self._special = (
+            *("*?" if self._wild else ""),
+            *((marks.start, marks.end, marks.escape) if marks else ()),
+            *("$" if self._expressions else ""),
+        )
         self.excludes = bool(document.get("isExcludes"))
         self._recursive = bool(document.get("isRecursive")) and (self._is_path or self._is_url)
         self._values = [self._read(value) for value in document.get("values") or () if value]
@@ -92,6 +98,30 @@ class Element:
             return any(self._covers(each, value, scope, names) for each in self._values)
         several = value if isinstance(value, list | tuple | set | frozenset) else ()
         return any(self._covers_any(each, scope, names) for each in several if each is not None)
+
+    def begins(self, value: object) -> bool:
+        """Return whether Ranger's index offers the element for a value.
+
+        Of its texts it knows what comes before the first wildcard or token.
+        """
+        if self.excludes or self.is_any:
+            return True
+        several = (
+            [value] if isinstance(value, str) else value if isinstance(value, list | tuple | set) else ()
+        )
+        return any(
+            self._begins(pattern, each)
+            for each in several
+            if isinstance(each, str)
+            for pattern in self._values
+        )
+
+    def _begins(self, pattern: str, value: str) -> bool:
+        cuts = [place for mark in self._special if (place := pattern.find(mark)) >= 0]
+        known = pattern[: min(cuts, default=len(pattern))]
+        if not cuts and not self._recursive:
+            return same(known, value, self.ignore_case)
+        return same(known, value[: len(known)], self.ignore_case)
 
     def _is_plainly(self, value: str, exact: frozenset[str], globs: list[str]) -> bool:
         folded = value.lower() if self.ignore_case else value

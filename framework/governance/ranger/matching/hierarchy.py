@@ -46,6 +46,10 @@ class Hierarchies:
         """Return the shortest chain that has all these levels, None if there is none."""
         return min(self.having(names), key=len, default=None)
 
+    def is_above(self, level: str, other: str) -> bool:
+        """Return whether a level is an ancestor of another one."""
+        return level in self._chain(other)[:-1]
+
     def element(self, level: str, document: Mapping[str, Any]) -> Element:
         """Return what a policy says of a level: one element for all policies that say the same."""
         values = tuple(document.get("values") or ())

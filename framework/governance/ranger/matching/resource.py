@@ -20,8 +20,8 @@ class Match(Enum):
 
     SELF = 0
     SELF_AND_ALL_DESCENDANTS = 1
-    DESCENDANT = 2  # the policy is about something beneath the requested resource
-    ANCESTOR = 3  # the policy is about something above it
+    ANCESTOR = 2  # the policy is about something above the requested resource
+    DESCENDANT = 3  # the policy is about something beneath it
     NONE = 4
 
     @property
@@ -59,6 +59,32 @@ class PolicyResource:
             deeper = len(asked) > self._last_named(chain)
             return Match.SELF_AND_ALL_DESCENDANTS if deeper else Match.DESCENDANT
         return found
+
+    def is_offered(self, resource: Mapping[str, object]) -> bool:
+        """Return whether Ranger's index offers this resource for a requested one.
+
+        The index knows the levels one by one, and only how values begin. Ranger evaluates what it offers, and
+        lets its search end there even where the policy then does not match.
+        """
+        return all(
+            self._is_offered(level, value)
+            for level, value in resource.items()
+            if level in self.hierarchies.definitions
+        )
+
+    def _is_offered(self, level: str, value: object) -> bool:
+        if level in self.values:
+            document = self.values[level]
+            return bool(document.get("isExcludes")) or self.hierarchies.element(level, document).begins(value)
+        named = [
+            each
+            for each, document in self.values.items()
+            if each in self.hierarchies.definitions and any(document.get("values") or ())
+        ]
+        leaf = max(
+            named, key=lambda each: int(self.hierarchies.definitions[each].get("level") or 0), default=""
+        )
+        return bool(leaf) and self.hierarchies.is_above(leaf, level)
 
     def _walk(
         self, chain: Chain, resource: Mapping[str, object], scopes: Scopes, names: Names, found: Match

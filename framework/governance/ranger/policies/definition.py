@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -42,6 +42,8 @@ class ServiceDefinition:
         self.name, self.id = str(document.get("name") or ""), int(document.get("id") or 0)
         types = document.get("accessTypes") or ()
         self.accesses = tuple(each["name"] for each in types)
+        # Where any access is asked, Ranger takes them from a set, and ends at the first that is allowed.
+        self.accesses_of_any = tuple(_in_order_of_java(self.accesses))
         self.implied = {each["name"]: set(each.get("impliedGrants") or ()) for each in types}
         self._imply_markers(types)
         self.conditions = {each["name"]: each for each in document.get("policyConditions") or ()}
@@ -93,10 +95,6 @@ class ServiceDefinition:
             self._granted[given] = frozenset(each.lower() for each in given.union(*implied))
         return self._granted[given]
 
-    def forget_granted(self) -> None:
-        """Compute what accesses imply again, after `implied` was changed."""
-        self._granted.clear()
-
     def may_be_dynamic(self, level: str, document: Mapping[str, Any]) -> bool:
         """Say whether what a policy says of a level has tokens or expressions."""
         values = document.get("values") or ()
@@ -105,24 +103,27 @@ class ServiceDefinition:
         return level in self.resources.definitions and self.resources.element(level, document).is_dynamic
 
 
+def _in_order_of_java(names: Iterable[str]) -> list[str]:
+    """Return texts in the order of a HashSet of Java that they were put into."""
+    distinct = list(dict.fromkeys(names))
+    capacity = 16
+    while len(distinct) > capacity * 3 // 4:
+        capacity *= 2
+
+    def bucket(name: str) -> int:
+        code = 0
+        for unit in memoryview(name.encode("utf-16-le")).cast("H"):
+            code = (31 * code + unit) & 0xFFFFFFFF
+        return (code ^ (code >> 16)) & (capacity - 1)
+
+    return sorted(distinct, key=bucket)
+
+
 def _overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return a level as masks or filters have it: what their section leaves out is as for access."""
     overrides = {key: value for key, value in over.items() if value not in (None, "", {}, [])}
     options = {**(base.get("matcherOptions") or {}), **(over.get("matcherOptions") or {})}
     return {**base, **overrides, "matcherOptions": options}
-
-
-def with_component(definition: ServiceDefinition, service: ServiceDefinition) -> ServiceDefinition:
-    """Let a tag service's definition speak a service's words: `hive:select` there is `select` here."""
-    prefix = f"{service.name}:"
-    for name, implied in list(definition.implied.items()):
-        if name.startswith(prefix):
-            own = {each.removeprefix(prefix) for each in implied if each.startswith(prefix)}
-            definition.implied.setdefault(name.removeprefix(prefix), set()).update(own)
-    for name, implied in service.implied.items():
-        definition.implied.setdefault(name, set()).update(implied)
-    definition.forget_granted()
-    return definition
 
 
 _ITEMS = (
@@ -133,21 +134,65 @@ _ITEMS = (
     "dataMaskPolicyItems",
     "rowFilterPolicyItems",
 )
+_SEPARATOR = ":"
 
 
-def of_component(policy: Mapping[str, Any], component: str) -> dict[str, Any]:
-    """Return a tag policy with the accesses of one service alone, without the service's prefix."""
-    return {**policy, **{key: _items_of(policy.get(key) or (), f"{component}:") for key in _ITEMS}}
+def component_definition(document: Mapping[str, Any], component: str) -> dict[str, Any]:
+    """Return a tag service's definition with the accesses of one component, without the component's prefix.
+
+    Semantics: Ranger's ServiceDefUtil.normalizeAccessTypeDefs.
+    """
+    made = {**document, "accessTypes": _access_types(document.get("accessTypes") or (), component)}
+    for section in _SECTIONS.values():
+        if document.get(section):
+            own = _access_types(document[section].get("accessTypes") or (), component)
+            made[section] = {**document[section], "accessTypes": own}
+    return made
 
 
-def _items_of(items: Any, prefix: str) -> list[dict[str, Any]]:
-    found = []
-    for item in items:
-        own = [
-            {**access, "type": access["type"].removeprefix(prefix)}
-            for access in item.get("accesses") or ()
-            if ":" not in access["type"] or access["type"].startswith(prefix)
-        ]
-        if own or item.get("delegateAdmin"):
-            found.append({**item, "accesses": own})
-    return found
+def _access_types(types: Iterable[Mapping[str, Any]], component: str) -> list[dict[str, Any]]:
+    made = []
+    for each in types:
+        name = _own_name(each["name"], component)
+        if name is not None:
+            implied = (_own_name(other, component) for other in each.get("impliedGrants") or ())
+            made.append({**each, "name": name, "impliedGrants": [other for other in implied if other]})
+    return made
+
+
+def _own_name(name: str, component: str) -> str | None:
+    """Return a name without the component's prefix, None if it belongs to another component."""
+    own = name.removeprefix(f"{component}{_SEPARATOR}")
+    return own if own != name or _SEPARATOR not in name else None
+
+
+def component_policy(policy: Mapping[str, Any], component: str) -> dict[str, Any] | None:
+    """Return a tag policy with the items of one component, None if nothing is left of it.
+
+    Semantics: Ranger's RangerPolicyRepository.normalizeAndPrunePolicies.
+    """
+    items = {
+        key: [own for item in policy.get(key) or () if (own := _component_item(item, component)) is not None]
+        for key in _ITEMS
+    }
+    if policy.get("isAuditEnabled", True) is False and not any(items.values()):
+        return None
+    return {**policy, **items}
+
+
+def _component_item(item: Mapping[str, Any], component: str) -> dict[str, Any] | None:
+    accesses = [
+        {**access, "type": own}
+        for access in item.get("accesses") or ()
+        if (own := _own_name(access["type"], component)) is not None
+    ]
+    if item.get("accesses") and not accesses and not item.get("delegateAdmin"):
+        return None
+    made = {**item, "accesses": accesses}
+    mask = item.get("dataMaskInfo")
+    if mask and mask.get("dataMaskType"):
+        own = _own_name(mask["dataMaskType"], component)
+        if own is None:
+            return None
+        made["dataMaskInfo"] = {**mask, "dataMaskType": own}
+    return made

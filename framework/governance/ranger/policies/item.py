@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.conditions.evaluators import Condition, condition_of
+from lockgate.framework.governance.ranger.conditions.evaluators import (
+    Condition,
+    UnknownConditionError,
+    condition_of,
+)
 from lockgate.framework.governance.ranger.conditions.ranger_request import ADMIN, RangerRequest
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 
@@ -18,10 +22,24 @@ def conditions_of(document: Any, service: ServiceDefinition) -> list[Condition]:
     return [each for each in made if each is not None]
 
 
-class Item:
-    """One item of a policy; `mask` and `row_filter` are what it puts on what is read, if anything."""
+def all_hold(conditions: Iterable[Condition], asked: RangerRequest, *, protects: bool) -> bool:
+    """Return whether conditions hold; raises PolicyError for an unknown one whose policy or item protects."""
+    try:
+        return all(each.holds(asked) for each in conditions)
+    except UnknownConditionError:
+        if protects:
+            raise
+        return False
 
-    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+
+class Item:
+    """One item of a policy; `mask` and `row_filter` are what it puts on what is read, if anything.
+
+    `protects` says that more is open where the item does not match.
+    """
+
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition, *, protects: bool) -> None:
+        self._protects = protects
         self.users, self.groups, self.roles = (
             frozenset(document.get(name) or ()) for name in ("users", "groups", "roles")
         )
@@ -29,7 +47,7 @@ class Item:
         self._is_admin = bool(document.get("delegateAdmin"))
         self.accesses = service.granted_by(document)
         self.conditions = conditions_of(document.get("conditions"), service)
-        self.mask: Mapping[str, Any] = document.get("dataMaskInfo") or {}
+        self.mask: Mapping[str, Any] | None = document.get("dataMaskInfo")
         self.row_filter: str | None = (document.get("rowFilterInfo") or {}).get("filterExpr")
 
     def is_for(self, asked: RangerRequest) -> bool:
@@ -52,4 +70,4 @@ class Item:
         if not self.is_for(asked) or not self.gives(access):
             return False
         # The right to hand on rights is checked without conditions, as in Ranger.
-        return access == ADMIN or all(each.holds(asked) for each in self.conditions)
+        return access == ADMIN or all_hold(self.conditions, asked, protects=self._protects)

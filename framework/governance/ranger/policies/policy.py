@@ -18,6 +18,7 @@ from lockgate.framework.governance.ranger.policies.definition import PolicyType,
 from lockgate.framework.governance.ranger.policies.item import Item, conditions_of
 from lockgate.framework.governance.ranger.policies.score import score
 
+CLOSING = ("denyPolicyItems", "allowExceptions", "dataMaskPolicyItems", "rowFilterPolicyItems")
 Order = tuple[int, bool, int, str]
 
 
@@ -67,7 +68,13 @@ class Policy:
         return [PolicyResource(hierarchies, each) for each in self.raw_resources]
 
     def _items(self, name: str, wanted: bool = True) -> list[Item]:
-        return [Item(each, self.service) for each in self.document.get(name) or ()] if wanted else []
+        documents = self.document.get(name) or () if wanted else ()
+        return [Item(each, self.service, protects=name in CLOSING) for each in documents]
+
+    @property
+    def protects(self) -> bool:
+        """Return whether more is open where the policy does not match."""
+        return self.denies_all_else or any(self.document.get(name) for name in CLOSING)
 
     @cached_property
     def allows(self) -> list[Item]:

@@ -91,6 +91,18 @@ class PolicyIndex:
             return self.policies
         return [self.policies[rank] for rank in self.ranks(asked.resource)]
 
+    def offered(self, asked: RangerRequest) -> list[Policy]:
+        """Return the policies that Ranger's index offers for a request, and no others, in order."""
+        if not asked.resource:
+            return self.policies
+        # Levels with a scope may go on, for which Ranger's index walks further.
+        levels = {level: value for level, value in asked.resource.items() if level not in asked.scopes}
+        return [
+            policy
+            for policy in self.likely(asked)
+            if any(each.is_offered(levels) for each in policy.resources)
+        ]
+
     def ranks(self, resource: Mapping[str, object]) -> Ranks:
         """Return the ranks of policies that may be about a resource, by as many levels as pays."""
         found = [

@@ -12,8 +12,8 @@ from typing import Any
 from lockgate.errors import PolicyError
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import conditions_of
+from lockgate.framework.governance.ranger.policies.policy import CLOSING
 
-_CLOSING = ("denyPolicyItems", "allowExceptions", "dataMaskPolicyItems", "rowFilterPolicyItems")
 _MOST_NAMED = 5
 
 
@@ -34,10 +34,10 @@ def check_understood(policies: Iterable[Mapping[str, Any]], service: ServiceDefi
 
 
 def _reasons(document: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
-    protects = bool(document.get("isDenyAllElse")) or any(document.get(name) for name in _CLOSING)
+    protects = bool(document.get("isDenyAllElse")) or any(document.get(name) for name in CLOSING)
     if document.get("conditions") and protects:
         yield from _unread(document, service)
-    for name in _CLOSING:
+    for name in CLOSING:
         for item in document.get(name) or ():
             if item.get("conditions"):
                 yield from _unread(item, service)

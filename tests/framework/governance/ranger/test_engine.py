@@ -358,3 +358,105 @@ def _is_about(document: object, request: object) -> bool:
 def test_policies_without_a_service_definition_are_refused() -> None:
     with pytest.raises(InputError, match="serviceDef"):
         Engine({"policies": []})
+
+
+def tag_service(*policies: dict[str, object], **more: object) -> dict[str, object]:
+    """A tag service, in whose words accesses and masks have the name of their component."""
+    accesses = [{"itemId": 1, "name": "paimon:select"}, {"itemId": 2, "name": "hive:select"}]
+    section = {"accessTypes": accesses[:1], "resources": [{"name": "tag"}]}
+    masks = [{"itemId": 1, "name": "paimon:MASK_NULL"}, {"itemId": 2, "name": "paimon:MASK_NONE"}]
+    definition = {
+        "name": "tag",
+        "resources": [{"name": "tag", "level": 1, "matcher": "RangerDefaultResourceMatcher"}],
+        "accessTypes": accesses,
+        "dataMaskDef": {**section, "maskTypes": masks},
+    }
+    return {"serviceDef": definition, "policies": [*policies], **more}
+
+
+def tag_mask(kind: str, access: str = "paimon:select", **info: str) -> dict[str, object]:
+    return {
+        "id": 90,
+        "name": "tagged",
+        "policyType": 1,
+        "resources": {"tag": {"values": ["PII"]}},
+        "dataMaskPolicyItems": [{**item(access, **ANN), "dataMaskInfo": {"dataMaskType": kind, **info}}],
+    }
+
+
+PII = {"tags": [{"type": "PII", "matchType": "SELF"}]}
+
+
+def test_masks_of_tags_are_read_as_the_admin_writes_them() -> None:
+    def mask_of(*policies: dict[str, object]) -> str | None:
+        found = Engine(service(tagPolicies=tag_service(*policies)))
+        return answer(found, "lake.db.t.c", kind=PolicyType.MASK, **PII).info.get("maskType")
+
+    assert mask_of(tag_mask("paimon:MASK_NULL")) == "MASK_NULL"
+    assert mask_of(tag_mask("paimon:MASK_NONE")) == "MASK_NONE"
+    assert mask_of(tag_mask("MASK_NULL", "select")) == "MASK_NULL"
+    assert mask_of(tag_mask("hive:MASK_NULL")) is None
+    assert mask_of(tag_mask("paimon:MASK_NULL", "hive:select")) is None
+
+
+def test_a_mask_takes_the_place_of_another_with_nothing_left_of_it() -> None:
+    of_tag = tag_mask("paimon:MASK_NULL", conditionExpr="id > 1", valueExpr="'x'")
+    found = Engine(
+        service(mask("lake.db.t.c", "MASK_HASH", priority=1, **ANN), tagPolicies=tag_service(of_tag))
+    )
+    info = answer(found, "lake.db.t.c", kind=PolicyType.MASK, **PII).info
+    assert info == {"maskType": "MASK_HASH"}
+
+
+def test_an_access_type_of_a_tag_implies_what_the_tag_service_says() -> None:
+    everything = {
+        "id": 91,
+        "name": "everything",
+        "resources": {"tag": {"values": ["PII"]}},
+        "policyItems": [item("paimon:all", **ANN)],
+    }
+    found = Engine(service(tagPolicies=tag_service(everything)))
+    assert not allowed(found, "lake.db.t.c", **PII)
+
+
+def test_a_denial_by_tags_needs_an_allow_of_higher_priority_that_stands() -> None:
+    denial = {
+        "id": 92,
+        "name": "denial",
+        "resources": {"tag": {"values": ["PII"]}},
+        "denyPolicyItems": [item("paimon:select", **ANN)],
+    }
+
+    def is_open(*policies: dict[str, object]) -> bool:
+        return allowed(Engine(service(*policies, tagPolicies=tag_service(denial))), "lake.db.t.c", **PII)
+
+    above = {**allow("lake.db.t.c", **ANN), "policyPriority": 1}
+    assert is_open(above)
+    assert not is_open(allow("lake.db.t.c", **ANN))
+    # A policy that could deny leaves the search open, and no other policy of the resource ends it.
+    may_deny = {**above, "denyPolicyItems": [item("drop", users=["bob"])]}
+    assert not is_open(may_deny)
+    assert is_open(may_deny, allow("lake.db.t.c", users=["bob"]))
+    # An earlier policy with something to say, but not of this access, decides as the tags did.
+    first = {**deny("lake.db.t.c", "drop", **ANN), "policyPriority": 2}
+    assert not is_open(first, above)
+
+
+def test_a_mode_goes_before_filters_of_tags_and_filters_of_resources_before_it() -> None:
+    nothing = "[{'isAudited':false}]"
+    quiet = {**allow("lake.db.t.*", **ANN), "isAuditEnabled": False}
+    config = {"ranger.plugin.audit.filters": nothing}
+    of_tags = Engine(service(quiet, auditMode="audit-all", tagPolicies=tag_service(serviceConfig=config)))
+    of_resources = Engine(service(quiet, auditMode="audit-all", serviceConfig=config))
+    assert answer(of_tags, "lake.db.t.c", **PII).audited
+    assert not answer(of_resources, "lake.db.t.c").audited
+
+
+def test_a_script_that_turns_out_to_be_unknown_opens_nothing() -> None:
+    unknown = {"conditions": [{"type": "script", "values": ["USER['dept'].replace('a', 'b') == 'x'"]}]}
+    users = {"userAttrMapping": {"ann": {"dept": "eng"}}}
+    on_allow = Engine(service(allow("lake.db.*", **ANN, **unknown)), users=users)
+    assert not allowed(on_allow, "lake.db.t")
+    on_deny = Engine(service(allow("lake.db.*", **ANN), deny("lake.db.*", **ANN, **unknown)), users=users)
+    with pytest.raises(PolicyError, match="replace"):
+        allowed(on_deny, "lake.db.t")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import ranger_cases
 from ranger_cases import ROOT, asked_of, differences, load
+from ranger_random import SHAPES, engine_of, generate
+from ranger_referee import answer_of
 
 from lockgate.framework.governance.ranger.conditions.schedule import applies, zone_of
 from lockgate.framework.governance.ranger.engine.engine import Engine
@@ -18,6 +21,7 @@ from lockgate.framework.governance.ranger.matching.value_tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.resource_tags import TagMap
 
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "ranger"
 # Conditions of these cases ask for the country of an address on the network, which is not looked up.
 PLACES = "LOCATION_"
 # How Ranger's own runner reads the names of matches.
@@ -131,3 +135,14 @@ def test_schedules_apply_as_in_ranger(name: str) -> None:
             if found != case["result"]["isApplicable"]:
                 wrong.append(case["name"])
     assert not wrong
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_random_policies_are_decided_as_by_rangers_jar(shape: str) -> None:
+    """Answers of the jar to random policies; tests/interop/test_ranger.py has a hundred times as many."""
+    kept = json.loads((FIXTURES / "decisions.json").read_text())[shape]
+    for seed, answers in kept.items():
+        world = generate(int(seed), SHAPES[shape])
+        engine = engine_of(world)
+        found = [answer_of(engine, request) for request in world["requests"]]
+        assert found == answers, f"seed {seed}"

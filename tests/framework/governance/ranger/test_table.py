@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from ranger_random import ASKED, asked_of, engine_of, generate
+from ranger_random import ASKED, Shape, asked_of, engine_of, generate
 from ranger_world import allow, asked, deny, engine, mask
 
 from lockgate.framework.governance.ranger.conditions.ranger_request import RangerRequest
@@ -31,7 +31,7 @@ def one_by_one(engine: Engine, asked: RangerRequest, kind: PolicyType) -> dict[s
 
 @pytest.mark.parametrize("seed", range(12))
 def test_tables_are_decided_as_their_columns(seed: int) -> None:
-    document = generate(seed, policies=60)
+    document = generate(seed, Shape(policies=60))
     engine, rnd = engine_of(document), random.Random(seed)
     for request in document["requests"][:60]:
         elements = {level: rnd.choice(ASKED[level]) for level in ("catalog", "database", "table")}
