@@ -11,6 +11,8 @@ from house import ROOT, floors, imports, part_of, rooms
 CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
 PARTS = sorted({part_of(module) for module in imports().modules} - {"", "framework"})
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
+# Files and folders in backquotes; `J/` stands for the connector's folder.
+NAMED = re.compile(r"`((?:J|docs|framework|lookup|procedures|pushdown|src|tests)/[\w./-]*)`")
 
 
 def test_the_picture_is_what_the_imports_say() -> None:
@@ -40,6 +42,23 @@ def test_the_row_of_a_part_names_its_rooms(part: str) -> None:
 def test_the_page_names_every_package_of_the_connector() -> None:
     named = [package for names, _ in rows("package") for package in re.findall(r"`(\w+)`", names)]
     assert sorted(named) == sorted(path.name for path in CONNECTOR.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "how-to-change.md"])
+def test_files_that_a_page_names_are_there(page: str) -> None:
+    named = NAMED.findall((ROOT / "docs" / page).read_text())
+    paths = {name: CONNECTOR / name[2:] if name.startswith("J/") else ROOT / name for name in named}
+    assert len(paths) > 50
+    assert [name for name, path in paths.items() if not path.exists()] == []
+
+
+def test_each_life_is_ten_steps() -> None:
+    lives = PAGE.split("\n## Lives\n")[1].split("\n## ")[0].split("\n### ")[1:]
+    steps = {life.splitlines()[0]: re.findall(r"^(\d+)\. ", life, re.MULTILINE) for life in lives}
+    assert list(steps) == [f"The life of a {what}" for what in ("query", "filter", "commit", "lookup")] + [
+        "The life of a governed statement"
+    ]
+    assert all(numbers == [str(number) for number in range(1, 11)] for numbers in steps.values())
 
 
 def rows(first: str) -> list[list[str]]:
