@@ -16,7 +16,7 @@ from lockgate.framework.plugins import (
     SystemTable,
     hookimpl,
 )
-from lockgate.framework.store.schema.table_indexes import has_table_indexes
+from lockgate.framework.store import has_table_indexes
 
 if TYPE_CHECKING:
     from lockgate.framework.store import TableHandle
@@ -48,7 +48,7 @@ def _file_index_collectors(table: TableHandle) -> Sequence[FileCollector]:
     if not _has_options(table):
         return []
     from lockgate.framework.index.file_index_collector import IndexCollector
-    from lockgate.framework.store.schema.file_indexes import wanted_indexes
+    from lockgate.framework.store import wanted_indexes
 
     collector = IndexCollector(table.schema, wanted_indexes(table.schema.options))
     return [collector] if collector.indexes else []

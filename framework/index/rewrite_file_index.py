@@ -16,10 +16,11 @@ from lockgate.framework.store import (
     ManifestEntry,
     Table,
     TableSchema,
+    WantedIndex,
     candidate_of,
+    wanted_indexes,
 )
 from lockgate.framework.store.commit.file_index_placement import with_index
-from lockgate.framework.store.schema.file_indexes import WantedIndex, wanted_indexes
 from lockgate.procedures import WHERE, Parameter, Procedure, ProcedureContext, parse_where
 
 

@@ -33,17 +33,12 @@ if TYPE_CHECKING:
         SetComment,
         SetOption,
     )
-    from lockgate.framework.store.grants import (
-        grant,
-        grant_by_name,
-        hidden_from,
-        require_full_visibility,
-    )
+    from lockgate.framework.store.grants import grant, grant_by_name, hidden_from, require_full_visibility
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
     from lockgate.framework.store.manifests.column_bounds import ColumnBounds
     from lockgate.framework.store.manifests.file_table import FileTable
-    from lockgate.framework.store.manifests.index_manifest import IndexEntry
+    from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path
     from lockgate.framework.store.manifests.manifest import (
         DataFileMeta,
         FileKind,
@@ -75,9 +70,15 @@ if TYPE_CHECKING:
     )
     from lockgate.framework.store.scan.table_scan import TableScan
     from lockgate.framework.store.scan.table_selection import table_selection
-    from lockgate.framework.store.schema.file_indexes import value_kind_of
+    from lockgate.framework.store.schema.file_indexes import WantedIndex, value_kind_of, wanted_indexes
     from lockgate.framework.store.schema.schema import Schema, TableSchema
-    from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+    from lockgate.framework.store.schema.table_indexes import (
+        IndexedField,
+        bounded_fields,
+        has_table_indexes,
+        indexed_fields,
+        is_of_manifests,
+    )
     from lockgate.framework.store.schema.unsupported_features import (
         check_readable,
         check_unselected,
@@ -140,8 +141,10 @@ _HOMES = {
     "TableScan": ".scan.table_scan",
     "TableSchema": ".schema.schema",
     "Tag": ".metadata.tag_files",
+    "WantedIndex": ".schema.file_indexes",
     "assign_buckets": ".rows.bucket",
     "batches_of": ".system.row_batches",
+    "bounded_fields": ".schema.table_indexes",
     "can_widen": ".schema.wider_types",
     "candidate_of": ".pruning.candidates",
     "changes_of": ".ddl.merged_columns",
@@ -155,8 +158,11 @@ _HOMES = {
     "exposures": ".confidential.exposures",
     "grant": ".grants",
     "grant_by_name": ".grants",
+    "has_table_indexes": ".schema.table_indexes",
     "hidden_from": ".grants",
+    "index_path": ".manifests.index_manifest",
     "indexed_fields": ".schema.table_indexes",
+    "is_of_manifests": ".schema.table_indexes",
     "merge_plan": ".merge.merge_options",
     "merged_columns": ".ddl.merged_columns",
     "policy_name": ".metadata.rename",
@@ -170,6 +176,7 @@ _HOMES = {
     "value_kind_of": ".schema.file_indexes",
     "visibility": ".confidential.column_visibility",
     "visible_entries": ".scan.readable_files",
+    "wanted_indexes": ".schema.file_indexes",
 }
 
 __all__ = [
@@ -222,8 +229,10 @@ __all__ = [
     "TableScan",
     "TableSchema",
     "Tag",
+    "WantedIndex",
     "assign_buckets",
     "batches_of",
+    "bounded_fields",
     "can_widen",
     "candidate_of",
     "changes_of",
@@ -237,8 +246,11 @@ __all__ = [
     "exposures",
     "grant",
     "grant_by_name",
+    "has_table_indexes",
     "hidden_from",
+    "index_path",
     "indexed_fields",
+    "is_of_manifests",
     "merge_plan",
     "merged_columns",
     "policy_name",
@@ -252,6 +264,7 @@ __all__ = [
     "value_kind_of",
     "visibility",
     "visible_entries",
+    "wanted_indexes",
 ]
 
 __getattr__ = lazy_attributes(__name__, _HOMES)

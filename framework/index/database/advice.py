@@ -30,10 +30,10 @@ from lockgate.framework.store import (
     Table,
     grant,
     indexed_fields,
+    is_of_manifests,
     require_unrestricted,
     secrets_of,
 )
-from lockgate.framework.store.schema.table_indexes import is_of_manifests
 from lockgate.framework.types import DataField
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index import Segment, merge_segments, segment_of

@@ -43,12 +43,12 @@ from lockgate.framework.store import (
     Snapshot,
     TableHandle,
     TableSchema,
+    bounded_fields,
+    index_path,
     secrets_of,
 )
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.column_bounds import may_match_files, scale_of
-from lockgate.framework.store.manifests.index_manifest import index_path
-from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.framework.types import DataField, DataType
 from lockgate.pushdown import Comparison, Predicate, with_literals
 

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
-from lockgate.framework.store import IndexEntry, Snapshot, TableHandle
-from lockgate.framework.store.manifests.index_manifest import index_path, read_index_manifest
+from lockgate.framework.store import IndexEntry, Snapshot, TableHandle, index_path
+from lockgate.framework.store.manifests.index_manifest import read_index_manifest
 from lockgate.pushdown.index import Segment, damage_named
 
 T = TypeVar("T")

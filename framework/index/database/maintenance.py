@@ -30,11 +30,11 @@ from lockgate.framework.store import (
     ManifestEntry,
     Snapshot,
     Table,
+    bounded_fields,
     check_writable,
     commit_messages,
     indexed_fields,
 )
-from lockgate.framework.store.schema.table_indexes import bounded_fields
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
 from lockgate.pushdown.index import PartName, Segment
 
