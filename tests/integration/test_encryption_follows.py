@@ -16,7 +16,7 @@ from lockgate.errors import MaskedDataWarning, PlaintextWarning
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
 
@@ -89,6 +89,43 @@ def test_a_table_that_a_statement_makes_encrypts_alike(
     assert made.schema.options["orc.mask"] == "sha256:ssn"
     assert found_in(made.location, SECRET) == {}
     assert f"{SECRET}1" in str(spark.table(copy).collect())
+
+
+REPLACERS: dict[str, Callable[[SparkSession, str], None]] = {
+    "RTAS": lambda spark, name: sql(
+        spark, f"CREATE OR REPLACE TABLE {name} AS SELECT 1 AS id, '{SECRET}9' AS ssn"
+    ),
+    "REPLACE": lambda spark, name: sql(
+        spark,
+        f"REPLACE TABLE {name} (id INT, ssn STRING)",
+        f"INSERT INTO {name} VALUES (1, '{SECRET}9')",
+    ),
+    "createOrReplace": lambda spark, name: fresh(spark).writeTo(name).createOrReplace(),
+    "saveAsTable": lambda spark, name: fresh(spark).write.mode("overwrite").saveAsTable(name),
+}
+
+
+def fresh(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, f"{SECRET}9")], "id INT, ssn STRING")
+
+
+@pytest.mark.parametrize("road", REPLACERS)
+def test_a_replaced_table_encrypts_its_columns_as_before(
+    lake: Lake, spark: SparkSession, table: Named, road: str
+) -> None:
+    """Also values that come from no encrypted column."""
+    name = table("reloaded")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, ssn STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2', "
+        "'orc.encrypt' = 'pii:ssn', 'orc.mask' = 'sha256:ssn', 'file.compression' = 'none')"
+    )
+    REPLACERS[road](spark, name)
+    schema = lake.catalog.load_table(name.removeprefix("lake.")).schema
+    assert (schema.options["orc.encrypt"], schema.options["orc.mask"]) == ("pii:ssn", "sha256:ssn")
+    keeps = road == "saveAsTable"
+    assert (schema.primary_keys, schema.bucket_count) == ((("id",), 2) if keeps else ((), -1))
+    assert found_in(location(lake, name), SECRET) == {}
+    assert [row.ssn for row in spark.table(name).collect()] == [f"{SECRET}9"]
 
 
 def test_parts_of_structs(lake: Lake, spark: SparkSession, people: str, table: Named) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 
 from lockgate.errors import AlreadyExistsError
-from lockgate.framework.spark.context.operation_context import OperationContext
+from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.shared_messages import Committed, TableRequest
 from lockgate.framework.spark.messages.table_messages import CommitStagedRequest, StagedSpec, StageRequest
 from lockgate.framework.spark.operations.catalog_operations import describe, requested_schema
@@ -34,7 +34,10 @@ def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
         }
     if not request["may_replace"]:
         raise AlreadyExistsError(f"table {target} exists")
-    replacement = catalog.replace_table(target, schema)
+    # Of all that replaces tables, only saveAsTable names the session's default format.
+    replacement = catalog.replace_table(
+        target, schema, on_plaintext=session_choice(context), keeps_layout=request["default_format"]
+    )
     handle = str(uuid.uuid4())
     context.dispatcher.replacements[handle] = replacement
     return {**describe(context, replacement, 0), "staging": target.name, "replacement": handle}

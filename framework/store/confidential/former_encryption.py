@@ -56,8 +56,6 @@ def _judged_column(table: TableHandle, changed: TableSchema, name: str, choice: 
 
 def _former_entries(table: TableHandle, name: str) -> list[Entry]:
     """Return what the last schema that had an encrypted column of a name said of it."""
-    if name in table.schema.field_names:
-        return []
     for schema_id in reversed(table.schema_files.ids()):
         schema = table.schema_of(schema_id)
         if name in schema.field_names:

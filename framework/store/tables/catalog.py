@@ -308,19 +308,32 @@ class Catalog:
             publish(TableChanged(table=table.branch_location, change="altered", schema_id=placed.id))
             return self.load_table(identifier)
 
-    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Replacement:
+    def replace_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema,
+        *,
+        on_plaintext: str | None = None,
+        keeps_layout: bool = False,
+    ) -> Replacement:
         """Return a table to write to; publishing it replaces this one.
 
-        See `replace.Replacement`: `hold` what `write` returns, then `publish`. Raises as `load_table`, and
-        what `replace.replacement` raises.
+        See `replace.Replacement`: `hold` what `write` returns, then `publish`. Columns that the table
+        encrypts stay encrypted, or as `encryption.on-plaintext` of the table says; `on_plaintext` applies
+        where that says nothing. With `keeps_layout` the table's keys, buckets and options stay too. Raises as
+        `load_table`, and what `replaced_encryption.with_encryption` and `replace.replacement` raise.
         """
+        from lockgate.framework.store.confidential.replaced_encryption import with_encryption, with_layout
         from lockgate.framework.store.tables.replace import replacement
 
         _refuse_branch(Identifier.parse(identifier), "replaced")
         table = self.load_table(identifier)
         grant(table, Action.CREATE)
         grant(table, Action.DROP)
-        return replacement(table, schema)
+        if keeps_layout:
+            schema = with_layout(table.schema, schema)
+        choice = on_plaintext or self.on_plaintext
+        return replacement(table, with_encryption(str(table.identifier), table.schema, schema, choice))
 
     @named_errors
     def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
