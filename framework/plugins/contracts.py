@@ -201,7 +201,7 @@ class SetPruner(FilePruner, Protocol):
     An attribute `note`, if there is one, appears in explain.
     """
 
-    def left(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
+    def keep_files(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
         """Return for each file what `keeps` would, None to keep all; an error ends the query."""
 
 
@@ -356,7 +356,7 @@ class IndexKind(Protocol):
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
         """Return the keys of values without nulls, in any order, perhaps with duplicates."""
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the keys of a comparison with literals, None if keys cannot decide it.
 
         `data_type` is the type of the stored values; the literals may have a wider one.

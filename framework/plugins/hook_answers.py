@@ -6,8 +6,9 @@ The manager adds to the message which plugin answered it.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import KNOWN
@@ -22,12 +23,33 @@ from lockgate.framework.plugins.contracts import (
     WarehouseTable,
 )
 
+T = TypeVar("T")
+
+# Methods that had another name in the release before: the old one still works, with a warning.
+_FORMER_NAMES = {"keep_files": "left", "lookup_keys": "asked"}
+
 # The steps of every scan that leave files out, and the line of a scan without any.
 STEPS = ("manifests", "partitions", "buckets", "keys", "statistics", "limit", "order")
 _TAKEN = frozenset({*STEPS, "snapshot"})
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 PAIMONS_TABLES = frozenset({"all_table_options", "catalog_options", "partitions", "tables"})
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
+
+
+def named_as_today(value: T, name: str) -> T:
+    """Return an object whose method has a former name with the method of today, and warn of it.
+
+    Raises TypeError if the object takes no attribute.
+    """
+    former = _FORMER_NAMES[name]
+    if not isinstance(value, type) and hasattr(value, former) and not hasattr(value, name):
+        kind = type(value).__name__
+        warnings.warn(f"rename {kind}.{former} to {name}", DeprecationWarning, stacklevel=2)
+        try:
+            object.__setattr__(value, name, getattr(value, former))
+        except AttributeError:
+            raise TypeError(f"{value!r} lacks {name}(), the name of {former}() today") from None
+    return value
 
 
 def by_procedure_name(answer: object) -> dict[str, Any]:
@@ -85,14 +107,16 @@ def _mapped(protocol: Any, lacks: str) -> Callable[[object], dict[str, Any]]:
 
 system_tables: Callable[[object], dict[str, Any]] = _mapped(SystemTable, "schema() or rows()")
 _warehouse_tables: Callable[[object], dict[str, Any]] = _mapped(WarehouseTable, "columns or batches()")
-_index_kinds: Callable[[object], dict[str, Any]] = _mapped(IndexKind, "accepts(), keys() or asked()")
+_index_kinds: Callable[[object], dict[str, Any]] = _mapped(IndexKind, "accepts(), keys() or lookup_keys()")
 audit_sinks: Callable[[object], dict[str, Any]] = _mapped(AuditSink, "write()")
 lineage_sinks: Callable[[object], dict[str, Any]] = _mapped(LineageSink, "write()")
 
 
 def index_kinds(answer: object) -> dict[str, Any]:
     """Return kinds of indexes by their names, which are words."""
-    values = _index_kinds(answer)
+    values = _index_kinds(
+        {name: named_as_today(kind, "lookup_keys") for name, kind in _mapping(answer).items()}
+    )
     for name in values:
         if not _STEP_NAME.fullmatch(name):
             raise ValueError(
@@ -158,7 +182,7 @@ _pruners: Callable[[object], list[FilePruner]] = _listed(FilePruner, "name or ke
 
 def pruners(answer: object) -> list[FilePruner]:
     """Return pruners of files, whose names are words and none of Lockgate's own steps."""
-    found = _pruners(answer)
+    found = [named_as_today(each, "keep_files") for each in _pruners(answer)]
     for each in found:
         if not isinstance(each.name, str) or not _STEP_NAME.fullmatch(each.name):
             raise ValueError(

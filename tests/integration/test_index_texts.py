@@ -92,7 +92,7 @@ def may_have(predicate: Predicate, value: str) -> bool:
     """Say whether the index of pieces lets a value pass."""
     keys = Ngrams().keys(pa.array([value]), STRING)
     for part in conjuncts(required_literals(predicate)):
-        asked = Ngrams().asked(part, STRING) if isinstance(part, Comparison) else None
+        asked = Ngrams().lookup_keys(part, STRING) if isinstance(part, Comparison) else None
         if asked is not None and not np.isin(asked.keys, keys).all():
             return False
     return True

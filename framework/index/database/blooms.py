@@ -36,7 +36,7 @@ class Blooms:
         kind = _kind(data_type)
         return distinct(_bits(kind, kind.keys(values)).ravel())
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the bits of each literal; None for long lists."""
         if comparison.op not in _EQUAL or len(comparison.literals) > _MOST_VALUES:
             return None

@@ -79,7 +79,7 @@ class Bounds:
         """Return no key: nothing is kept of single values."""
         return np.zeros(0, np.uint64)
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return None: keys decide nothing."""
         return None
 

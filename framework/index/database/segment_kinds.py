@@ -48,7 +48,7 @@ class Values:
         kind = _kind(data_type)
         return hashed(kind, kind.keys(values))
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the hashes of the literals."""
         if comparison.op not in _EQUAL:
             return None
@@ -77,8 +77,8 @@ class Ngrams:
         first, end = int(offsets[0]), int(offsets[-1])
         return _grams(np.frombuffer(data, np.uint8)[first:end], offsets[1:] - first)
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return all pieces of the one text that is asked for; None if it is shorter than a piece."""
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+        """Return all pieces of the one text of the comparison; None if it is shorter than a piece."""
         if comparison.op in (Op.ILIKE, Op.RLIKE):
             return _every_piece(_ASCII.findall(folded_text(comparison) or ""))
         literals = [literal.as_py() for literal in comparison.literals if literal.is_valid]

@@ -45,7 +45,7 @@ class ByIndex:
         self.note = ""
         self._asked: _Answers | None = None
 
-    def left(self, predicate: Predicate, files: FileSet) -> Mask | None:
+    def keep_files(self, predicate: Predicate, files: FileSet) -> Mask | None:
         """Return which files of a snapshot may have a match."""
         answers = self._answers(predicate, files.index_manifest, files.read_schema_id)
         mask = np.ones(len(files), np.bool_)
@@ -190,7 +190,7 @@ class _Answers:
         key = (id(comparison), name.kind, name.type)
         if key not in self._keys:
             kind = plugins().index_kinds()[name.kind]
-            self._keys[key] = kind.asked(comparison, parse_type(name.type))
+            self._keys[key] = kind.lookup_keys(comparison, parse_type(name.type))
         return self._keys[key]
 
 

@@ -30,7 +30,7 @@ class Words:
         """Return a hash of each word of each value."""
         return _hashes(words(values.cast(pa.string())))
 
-    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the hashes of the words that are indexed; None if there is none."""
         if comparison.op is not Op.MATCH or not comparison.literals[0].is_valid:
             return None

@@ -249,12 +249,12 @@ class ByPlugin(_OfRows):
         if not kept.mask.any():
             return kept
         files = CandidateFiles(kept.files, question.index_manifest, question.schema.id)
-        left = self._asked(lambda: pruner.left(question.of_rows, files))
-        if left is None:
+        keeps = self._asked(lambda: pruner.keep_files(question.of_rows, files))
+        if keeps is None:
             return kept
-        if len(left) != len(files):
-            raise self._failed(f"{len(left)} answers for {len(files)} files")
-        return kept.matching(kept.mask & left)
+        if len(keeps) != len(files):
+            raise self._failed(f"{len(keeps)} answers for {len(files)} files")
+        return kept.matching(kept.mask & keeps)
 
     def _asked(self, question: Callable[[], T]) -> T:
         try:

@@ -117,7 +117,7 @@ def test_texts_have_the_pieces_of_what_they_hold(texts: list[str], piece: str, w
     kind, values = Ngrams(), list(texts)
     values.insert(min(where, len(values)), f"x{piece}y")
     keys = set(kind.keys(pa.array(["-", *values], pa.string()).slice(1), STRING).tolist())
-    asked = kind.asked(col("c").contains(piece), STRING)
+    asked = kind.lookup_keys(col("c").contains(piece), STRING)
     assert asked is None or set(asked.keys.tolist()) <= keys
     raw = [each.encode() for each in values]
     lower = [bytes(b + 32 if 65 <= b <= 90 else b for b in each) for each in raw]
@@ -199,7 +199,7 @@ def test_blooms_have_few_false_answers_up_to_the_rule() -> None:
     kind = Blooms()
     bits = kind.keys(pa.array([f"value {n}" for n in range(250)]), STRING)
     assert len(bits) < BITS / 2
-    asked = [kind.asked(col("c") == f"absent {n}", STRING) for n in range(20_000)]
+    asked = [kind.lookup_keys(col("c") == f"absent {n}", STRING) for n in range(20_000)]
     wrong = sum(each is not None and each.are_in(bits) for each in asked)
     assert wrong < 20_000 / 400
 

@@ -227,7 +227,7 @@ class Lengths:
     def keys(self, values: pa.Array, data_type: Any) -> Any:
         return np.array([len(str(each)) for each in values.to_pylist()], np.uint64)
 
-    def asked(self, comparison: Any, data_type: Any) -> None:
+    def lookup_keys(self, comparison: Any, data_type: Any) -> None:
         return None
 
 

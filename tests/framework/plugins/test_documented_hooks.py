@@ -231,12 +231,12 @@ def a_pruner_skips_files(world: World) -> None:
 @of("lockgate_index_kinds")
 def a_kind_answers_by_the_first_letter(world: World) -> None:
     kind = plugins().index_kinds()["letters"]
-    asked = kind.asked(Comparison(Op.STARTS_WITH, ("name",), (pa.scalar("An"),)), STRING)
+    asked = kind.lookup_keys(Comparison(Op.STARTS_WITH, ("name",), (pa.scalar("An"),)), STRING)
     assert kind.accepts(STRING)
     assert asked is not None
     assert np.isin(asked.keys, kind.keys(pa.array(["Anna", ""]), STRING)).all()
     assert not np.isin(asked.keys, kind.keys(pa.array(["Bob"]), STRING)).any()
-    assert kind.asked(Comparison(Op.EQ, ("name",), (pa.scalar("Anna"),)), STRING) is None
+    assert kind.lookup_keys(Comparison(Op.EQ, ("name",), (pa.scalar("Anna"),)), STRING) is None
 
 
 @of("lockgate_file_collectors")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lockgate.errors import PluginError
-from lockgate.framework.plugins import PluginManager, hookimpl, plugins
+from lockgate.framework.plugins import PluginManager, SetPruner, hookimpl, plugins
 
 
 def module(**hooks: Any) -> types.ModuleType:
@@ -171,3 +171,55 @@ def test_methods_of_an_object_are_hooks_too() -> None:
     manager = PluginManager()
     manager.register(Plugin(), "object")
     assert list(manager.key_providers()) == ["vault"]
+
+
+class FormerKind:
+    """A kind of index by the names of the release before."""
+
+    def accepts(self, data_type: Any) -> bool:
+        return True
+
+    def keys(self, values: Any, data_type: Any) -> list[int]:
+        return []
+
+    def asked(self, comparison: Any, data_type: Any) -> str:
+        return f"keys of {comparison}"
+
+
+class FormerPruner:
+    """A pruner by the names of the release before."""
+
+    name = "former"
+
+    def keeps(self, predicate: Any, files: Any) -> list[bool]:
+        return [True for _ in files]
+
+    def left(self, predicate: Any, files: Any) -> str:
+        return f"flags for {predicate}"
+
+
+def test_former_names_of_methods_still_work_with_a_warning() -> None:
+    manager, kind, pruner = PluginManager(), FormerKind(), FormerPruner()
+    manager.register(
+        module(lockgate_index_kinds=lambda: {"old": kind}, lockgate_pruners=lambda table: [pruner]), "old"
+    )
+    with pytest.warns(DeprecationWarning, match=r"rename FormerKind\.asked to lookup_keys"):
+        found = manager.index_kinds()["old"]
+    assert found.lookup_keys("c", None) == "keys of c"
+    with pytest.warns(DeprecationWarning, match=r"rename FormerPruner\.left to keep_files"):
+        ((_, offered),) = manager.pruners(None)
+    assert isinstance(offered, SetPruner)
+    assert offered.keep_files("p", ()) == "flags for p"
+    assert manager.index_kinds()["old"] is kind  # no second warning for the same object
+
+
+def test_a_former_name_on_an_object_that_takes_no_attribute() -> None:
+    class Slotted:
+        __slots__ = ()
+        accepts, keys, asked = FormerKind.accepts, FormerKind.keys, FormerKind.asked
+
+    manager = PluginManager()
+    manager.register(module(lockgate_index_kinds=lambda: {"old": Slotted()}), "old")
+    complaint = pytest.raises(PluginError, match=r"lacks lookup_keys\(\)")
+    with pytest.warns(DeprecationWarning, match=r"Slotted\.asked"), complaint:
+        manager.index_kinds()
