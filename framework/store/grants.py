@@ -91,7 +91,7 @@ def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) ->
 
 
 def has_same_visibility(table: TableHandle, branch: TableHandle) -> bool:
-    """Say whether the one who asks sees of another line of a table's history what is seen of the table."""
+    """Return whether the caller has equal rights on a branch and on its table."""
     who = table.principal or current_principal()
     return _seen(table, who) == _seen(branch, who, table)
 

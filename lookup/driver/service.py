@@ -60,7 +60,7 @@ class Lookup:
         self.spec = spec
         self.id = cache_id(table, spec)
         self.location = location_of(table, spec)
-        # Of the caches of executors on other hosts it only has the name.
+        # For caches on other hosts only the name is known.
         self.directory = CacheDirectory(local_path(self.location))
         self._cache_host = cache_host or LocalCacheHost()
         self._options = lookup_options(table.options, spec.options)

@@ -76,7 +76,7 @@ def descriptor_of(table: Table, spec: LookupSpec, layout: CacheLayout) -> bytes:
 
 
 def digest_of(layout: CacheLayout) -> str:
-    """Return what is equal on both sides only if they encode keys and rows alike."""
+    """Return a fingerprint of the key and row encoding."""
     return hashlib.sha256(json.dumps(layout.to_json(), sort_keys=True).encode()).hexdigest()
 
 

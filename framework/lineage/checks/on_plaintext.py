@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Copies that a message names.
 _NAMED = 10
-# A warning may rest on what was known so long ago, in seconds; a refusal never does.
+# Seconds that a cached answer may serve for warnings; refusals always ask again.
 _FRESH = 60.0
 _MOST_KNOWN = 10_000
 # Waits for statements that have just ended, in milliseconds: a warning is not worth a long one.

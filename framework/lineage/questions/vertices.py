@@ -201,7 +201,7 @@ def _is_or_is_in(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}.") or wanted.startswith(f"{name}.")
 
 
-# Of several columns that had a name one after the other, the last; what is gone only where nothing else is.
+# Prefer the newest column of this name; a dropped one only if no live one exists.
 _COLUMNS = """
 SELECT name, id FROM field f WHERE dataset = :dataset AND NOT EXISTS (
   SELECT 1 FROM field g WHERE g.dataset = :dataset AND g.name = f.name AND g.uid != f.uid

@@ -88,7 +88,7 @@ def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     buckets = schema.bucket_count
     merge_plan, kinds = _merging(schema)
     written = written_format(options)
-    # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
+    # An overwrite writes no changelog, as in Paimon.
     adds = request["mode"] in ("append", "delete") and request["replacement"] is None
     return {
         "write_id": context.dispatcher.writes.begin(table, replace_all=_replaces_all(request)),
@@ -296,7 +296,7 @@ def commit(context: OperationContext, request: EndRequest) -> Committed:
 
 
 def _named(request: WriteRequest) -> tuple[str | None, int | None]:
-    """Return by what a commit is known if it comes again: an epoch of a stream, or what the options say."""
+    """Return the idempotency key of a commit: an epoch of a stream, or what the options give."""
     if request["epoch"] is not None:
         return request["query_id"], request["epoch"]
     options = {key.lower(): value for key, value in request["options"].items()}

@@ -22,7 +22,7 @@ from lockgate.framework.io import most_unpacked, snappy_size, too_large, unpack_
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
-# A record takes much more memory than the few bytes it may have: of so many bytes there is one, all in all.
+# A record takes much more memory than its few bytes: at most one record per this many bytes of the file.
 _BYTES_OF_RECORD = 8
 # The memory that unpacking a block of xz may take in addition: the largest preset takes 65 MiB.
 _MOST_DICTIONARY = 128 * 2**20

@@ -87,7 +87,7 @@ def commit_messages(
     when the commit lands (an empty mapping: of the whole table). With `base_snapshot_id`, the snapshot that
     the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
     or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
-    tells the snapshot from one that got its number later); see `read_basis`. Files that are deleted must be
+    distinguishes it from a later one with the same id); see `base_snapshot`. Files that are deleted must be
     there in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
     `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
     `marked` rows are deleted where they lie, by deletion vectors; files that go must still have the vectors
@@ -264,7 +264,7 @@ class _Attempts:
         check_rewritten(written, request.changes)
         if request.deletes:
             check_known_index(self.table, head)
-        self._check_basis(head, schema)
+        self._check_base(head, schema)
         replaces_all = self._replaces_all(head)
         self._index = None
         if request.index is not None:
@@ -314,7 +314,7 @@ class _Attempts:
     def _is_overwritten(self, entry: ManifestEntry) -> bool:
         return self.request.overwrite is not None and self.request.overwrite(entry.partition)
 
-    def _check_basis(self, head: Snapshot | None, schema: TableSchema) -> None:
+    def _check_base(self, head: Snapshot | None, schema: TableSchema) -> None:
         """Refuse changes if others have changed what they were computed from."""
         request = self.request
         if head is None or request.kind is CommitKind.COMPACT:

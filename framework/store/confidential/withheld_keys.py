@@ -105,7 +105,7 @@ def _is_stored(text: str, column: str, kind: str, masks: set[str | None]) -> boo
 
 
 def is_found_in_files(mask: str, kind: str) -> bool:
-    """Tell whether a mask of ORC, put on a stored mask of its own, gives what it gives of the value."""
+    """Return whether the mask is idempotent: mask(mask(x)) = mask(x)."""
     return mask == "nullify" or (mask == "redact" and kind.upper() not in _INTEGERS)
 
 

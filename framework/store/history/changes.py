@@ -197,7 +197,7 @@ def _merged_again(
     names: tuple[str, ...],
     plan: MergePlan,
 ) -> pa.Table:
-    """Return what became of the keys that a snapshot wrote, where older rows of them count, too."""
+    """Return the merged rows of the keys that a snapshot wrote."""
     # The order of `split.key_sections`: of rows that are equal in all, that of the later file is newer.
     older = sorted(_older(before, bucket), key=lambda entry: -entry.file.level)
     rows = _bucket_rows(table, reader, [*older, *bucket], names, plan)

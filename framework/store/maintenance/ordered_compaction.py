@@ -102,7 +102,7 @@ class RowOrder:
 
 
 def fits_in_memory(rows: int) -> bool:
-    """Say whether one process orders so many rows in memory."""
+    """Return whether the rows fit into one process's memory for sorting."""
     return rows <= _ROWS_AT_ONCE
 
 

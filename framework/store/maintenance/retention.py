@@ -68,7 +68,7 @@ def changelog_retention(
 
 
 def changes_outlive(table: TableHandle) -> bool:
-    """Say whether options keep changelogs longer than snapshots; by them alone streams know where to look.
+    """Return whether changelogs outlive snapshots; streams then start from the options, not from a snapshot.
 
     Source: Paimon's `CoreOptions.changelogLifecycleDecoupled`.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POSTPONED = -2
 """The number of buckets of tables whose rows wait for a compaction to give them a bucket."""
 
-# Paimon's: one level more than the sorted runs by which a compaction begins, unless it is said.
+# Paimon's default for `num-levels`: compaction trigger + 1.
 _SORTED_RUNS = "num-sorted-run.compaction-trigger"
 _MERGE_ON_READ = "deletion-vectors.merge-on-read"
 

@@ -48,7 +48,7 @@ def is_unrecorded(schema: TableSchema, entry: ManifestEntry) -> bool:
 def changed_rows(
     schema: TableSchema, plan: MergePlan, before: pa.Table, after: pa.Table, unrecorded: pa.Table
 ) -> pa.Table:
-    """Return what became of the keys of `unrecorded`, sorted by key.
+    """Return the merged rows of the keys of `unrecorded`, sorted by key.
 
     `before` and `after` hold at most one row a key, none that is deleted, and all columns of data files. A
     row that came is +I, one that went -D, one that another took the place of -U before +U. With

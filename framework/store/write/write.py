@@ -72,7 +72,7 @@ def write_files(
             f"partitions of {table.identifier} cannot be overwritten, because its keys move between them: "
             "overwrite the whole table, or delete rows and append others"
         )
-    # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
+    # An overwrite writes no changelog, as in Paimon.
     records = table.schema.changelog_producer == INPUT and overwrite is None
     replace_all = overwrite is not None
     if table.schema.has_primary_key:

@@ -55,7 +55,7 @@ class Clone(Procedure):
         threads = arguments["parallelism"] or min(8, os.cpu_count() or 1)
         if threads < 1:
             raise InputError(f"parallelism must be 1 or more, not {threads}")
-        # Policies name tables: none that hides rows of the source would hide those of the clone.
+        # Policies are bound to table names: the source's row filter would not apply to the clone.
         require_unrestricted(source, grant(source, Action.SELECT, source.schema.field_names), "a clone")
         check_writable(source.schema)
         chosen = parse_selection(arguments["partitions"], arguments["where"], source.schema)

@@ -54,7 +54,7 @@ class Result:
         self.info = dict(other.info)
 
     def audit_as(self, other: Result) -> None:
-        """Take another result's say about the record."""
+        """Copy another result's audit flag."""
         self.audited, self.audit_determined = other.audited, other.audit_determined
         self.audit_policy = other.audit_policy
 

@@ -133,7 +133,9 @@ public final class Govern extends Rule<LogicalPlan> {
     return isGoverned(session) && !PolicySession.isInside();
   }
 
-  /** Before there is a Python, the server's own configuration says it: no user's SET can. */
+  /**
+   * Before Python is attached, use the server's start configuration; a session cannot override it.
+   */
   static boolean isGoverned(SparkSession session) {
     return Bridge.isAttached()
         ? Bridge.isGoverned()

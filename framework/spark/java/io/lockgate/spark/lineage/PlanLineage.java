@@ -94,7 +94,7 @@ public final class PlanLineage {
     return opaque;
   }
 
-  /** Lets the columns of a plan be known where its rows come again without it. */
+  /** Registers a plan so that later plans over its output resolve their columns. */
   void explain(LogicalPlan plan) {
     explained.addAll(walk(plan, Map.of()));
     views.clear();

@@ -31,7 +31,7 @@ public final class LookupText {
   private static final String HINT = "LOOKUP";
   private static final String OPTIONS = "OPTIONS";
 
-  /** Words that are values where no name is quoted, not columns. */
+  /** Unquoted words that are literals (TRUE, NULL, CURRENT_DATE), not column names. */
   private static final Set<String> VALUES =
       Set.of(
           "CURRENT_DATE",
