@@ -21,8 +21,7 @@ from lockgate.framework.access import (
     Principal,
     SqlDecision,
 )
-from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, plugins
-from lockgate.framework.plugins.hook_answers import named_as_today
+from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, named_as_today, plugins
 from lockgate.framework.store import Table, TableHandle
 from lockgate.framework.types import DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, Comparison, Predicate, Step, describe, to_arrow_expression
