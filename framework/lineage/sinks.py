@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import PluginError
 from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins.refusals import write_accepted
 
 if TYPE_CHECKING:
     from lockgate.framework.lineage.model.lineage_records import Record
@@ -77,16 +78,26 @@ class Sinks:
     def _hand_over(self, name: str, sink: LineageSink, offered: _Offer) -> None:
         for wait in (*self._waits, None):
             try:
-                sink.write(offered.warehouse, offered.records)
+                refused = write_accepted(
+                    lambda records: sink.write(offered.warehouse, records), offered.records
+                )
             except Exception as error:  # a plugin may raise anything
                 if wait is None:
                     self._give_up(name, offered, error)
                 else:
                     time.sleep(wait)
             else:
-                self.delivered += len(offered.records)
+                self.delivered += len(offered.records) - len(refused)
+                if refused:
+                    self._count_refused(name, refused)
                 self._complained.discard(name)
                 return
+
+    def _count_refused(self, name: str, refused: Sequence[Record]) -> None:
+        self.dropped += len(refused)
+        _log.warning(
+            "lineage sink %r refuses %d records for good; the warehouse keeps them", name, len(refused)
+        )
 
     def _give_up(self, name: str, offered: _Offer, error: Exception) -> None:
         self.dropped += len(offered.records)

@@ -152,7 +152,8 @@ class LineageSink(Protocol):
         """Receive records of ended statements, of the warehouse at this address.
 
         A thread of its own calls this, in order. An error is logged and counted, and the same records are
-        offered again, so a sink must tolerate records that it already has.
+        offered again, so a sink must tolerate records that it already has. RecordsRefusedError says that it
+        will never take some of them: the others are offered without them.
         """
 
 
@@ -164,7 +165,8 @@ class AuditSink(Protocol):
         """Take records of decisions, each a mapping with Ranger's fields.
 
         A thread of its own calls this, in order. After an error the same records are offered again, so a
-        destination must tolerate records that it already has; their `id` tells.
+        destination must tolerate records that it already has; their `id` tells. Raise RecordsRefusedError for
+        records that it will never take: the others are offered without them.
         """
 
 

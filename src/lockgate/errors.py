@@ -155,6 +155,13 @@ class StorageError(LockgateError, OSError):
         return str(self.args[0]) if self.args else ""
 
 
+class RecordsRefusedError(StorageError):
+    """Raised by a sink of audit or lineage for records that its destination will never take.
+
+    Lockgate then writes them in halves, sets the refused ones aside, and goes on with the others.
+    """
+
+
 class StorageFullError(StorageError):
     """Raised when no space is left where a file is to be written."""
 

@@ -12,13 +12,14 @@ from typing import Any
 
 
 class Solr:
-    """What it was sent; `status` is its answer."""
+    """What it was sent; `status` is its answer, 400 to batches with one of the `refused` ids."""
 
     def __init__(self) -> None:
         self.documents: dict[str, dict[str, Any]] = {}
         self.paths: list[str] = []
         self.users: list[str] = []
         self.status = 200
+        self.refused: set[str] = set()
         self.url = ""
 
 
@@ -34,10 +35,13 @@ def running() -> Iterator[Solr]:
             who = self.headers.get("Authorization")
             if who:
                 found.users.append(base64.b64decode(who.removeprefix("Basic ")).decode())
-            if found.status == 200:
+            status = found.status
+            if not found.refused.isdisjoint(each["id"] for each in body):
+                status = 400  # Solr takes a batch as a whole
+            if status == 200:
                 found.documents.update({each["id"]: each for each in body})
             answer = b'{"responseHeader": {"status": 0}}'
-            self.send_response(found.status)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)

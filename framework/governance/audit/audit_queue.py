@@ -2,7 +2,8 @@
 
 With a spool, lines go from the queue to the disk at once and from there to the destination, so a killed
 process loses only what it had in the queue. Without one, a destination that fails several times in a row
-loses a batch. Either way no query waits, and `dropped` counts what is lost.
+loses a batch. Either way no query waits, and `dropped` counts what is lost. Lines that a destination refuses
+for good are counted by `refused`, and set aside beside the spool; the others go on.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import time
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.governance.audit.spool import Spool
 from lockgate.framework.plugins import AuditSink
+from lockgate.framework.plugins.refusals import write_accepted
 
 _log = logging.getLogger("lockgate.governance")
 _BATCH = 2_000
+_MOST_NAMED = 5
 # The seconds between tries; the last one is repeated.
 _WAITS = (0.5, 2.0, 8.0, 30.0)
 # How often a batch without a spool is tried.
@@ -43,7 +46,7 @@ class Lane:
         # A flush waits for a round of the thread that began after it and left nothing.
         self._rounds = threading.Condition()
         self._wanted = self._reached = 0
-        self.written = self.dropped = 0
+        self.written = self.dropped = self.refused = 0
         self._failures, self._next = 0, 0.0
         self._thread = threading.Thread(target=self._work, name=f"lockgate-audit-{name}", daemon=True)
         self._thread.start()
@@ -121,8 +124,7 @@ class Lane:
             if self._spool is not None:
                 self._from_disk(self._spool)
             elif batch:
-                self._sink.write(batch)
-                self.written += len(batch)
+                self._set_aside(self._written(batch), None)
         except Exception as error:  # a plugin may raise anything
             self._next = time.monotonic() + self._waits[min(self._failures, len(self._waits) - 1)]
             self._failures += 1
@@ -135,13 +137,33 @@ class Lane:
 
     def _from_disk(self, spool: Spool) -> None:
         spool.cut()
-        while (found := spool.oldest()) is not None:
-            path, lines, damaged = found
-            if lines:
-                self._sink.write(lines)
-                self.written += len(lines)
-            self._drop(damaged)
-            spool.remove(path)
+        while True:
+            with spool.oldest() as due:
+                if due is None:
+                    return
+                refused = self._written(due.lines) if due.lines else []
+                self._set_aside(refused, spool)
+                self._drop(due.damaged)
+                due.remove()
+
+    def _written(self, lines: list[Line]) -> list[Line]:
+        """Write lines, and return those that the destination refuses."""
+        refused = write_accepted(self._sink.write, lines)
+        self.written += len(lines) - len(refused)
+        return refused
+
+    def _set_aside(self, lines: list[Line], spool: Spool | None) -> None:
+        if not lines:
+            return
+        path = None if spool is None else spool.set_aside(lines)
+        self.refused += len(lines)
+        if path is None:
+            self._drop(len(lines))
+        names = ", ".join(str(line.get("id")) for line in lines[:_MOST_NAMED])
+        _log.warning(
+            "audit destination %r refuses %d records for good, such as %s; %s",
+            *(self.name, len(lines), names, "they are lost" if path is None else f"they are kept in {path}"),
+        )
 
     def _drop(self, count: int) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lockgate.errors import OptionError, StorageError
+from lockgate.errors import OptionError, RecordsRefusedError, StorageError
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.governance.ranger.protocol.connection import (
     Authentication,
@@ -63,6 +63,14 @@ class FolderAudit:
         self._files.write_new(join(self._folder, f"{now:%Y%m%d}", name), data)
 
 
+# A document of a bad form, one that is too large, one with bad values: no later try changes that.
+_REFUSALS = (
+    http.HTTPStatus.BAD_REQUEST,
+    http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    http.HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+
+
 class SolrAudit:
     """Adds documents to a collection of Solr by HTTP, as `https://host:8983/solr/ranger_audits`.
 
@@ -107,7 +115,10 @@ class SolrAudit:
         return ssl.create_default_context(cafile=self._ca)
 
     def write(self, lines: Sequence[Line]) -> None:
-        """Add lines as documents; a line that is there already is replaced. Raises StorageError."""
+        """Add lines as documents; a line that is there already is replaced.
+
+        Raises StorageError, for documents that Solr will never take RecordsRefusedError.
+        """
         connection = self._connection
         documents = [_document(line) for line in lines]
         failures = []
@@ -123,6 +134,8 @@ class SolrAudit:
                 connection.prefer(url)
                 return
             failures.append(f"{url}: status {answer.status}")
+            if answer.status in _REFUSALS:
+                raise RecordsRefusedError(f"Solr refuses audit records: {failures[-1]}")
         raise StorageError(f"Solr takes no audit records: {'; '.join(failures)}")
 
 

@@ -88,6 +88,11 @@ class AuditLog:
         return sum(lane.dropped for lane in self._all())
 
     @property
+    def refused(self) -> int:
+        """Return the number of records that a destination refused for good, over all destinations."""
+        return sum(lane.refused for lane in self._all())
+
+    @property
     def written(self) -> int:
         """Return the number of records that destinations have taken."""
         return sum(lane.written for lane in self._all())

@@ -11,13 +11,29 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.io import check_private_folder, make_private_folder, open_private_file
 
 _SUFFIX = ".jsonl"
+REFUSED = "refused.json"
+
+
+@dataclass(frozen=True)
+class SpoolFile:
+    """A file that is due: its lines, and how many of its lines are damaged."""
+
+    path: Path
+    lines: list[Line]
+    damaged: int
+
+    def remove(self) -> None:
+        """Remove the file, which is delivered."""
+        self.path.unlink(missing_ok=True)
 
 
 class Spool:
@@ -39,7 +55,7 @@ class Spool:
             if room <= 0:
                 return 0
             self._open, self._size = self._made(), 0
-        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        data = _bytes_of(lines)
         number, start = self._open[0], self._size
         try:
             self._write(number, data)
@@ -64,36 +80,43 @@ class Spool:
             os.close(self._open[0])
             self._open = None
 
-    def oldest(self) -> tuple[Path, list[Line], int] | None:
-        """Return a file that nobody writes to, its lines, and the number of damaged ones; None if none."""
+    @contextmanager
+    def oldest(self) -> Iterator[SpoolFile | None]:
+        """Hold a file that nobody writes to and no other process delivers; None if there is none."""
         check_private_folder(self._folder)
-        own = None if self._open is None else self._open[1]
         for path, _ in self._files():
-            if path == own:
-                continue
             try:
                 number = open_private_file(path, os.O_RDONLY)
             except FileNotFoundError:
                 continue
             with os.fdopen(number, "rb") as file:
-                try:
-                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                lines, damaged = _parsed(file.read())
-                return path, lines, damaged
-        return None
+                if _is_locked(number):
+                    yield SpoolFile(path, *_parsed(file.read()))
+                    return
+        yield None
 
-    def remove(self, path: Path) -> None:
-        """Remove a file that is delivered."""
-        path.unlink(missing_ok=True)
+    def set_aside(self, lines: Sequence[Line]) -> Path | None:
+        """Keep lines that the destination refuses in a file of their own; None if that is full."""
+        path, data = self._folder / REFUSED, _bytes_of(lines)
+        number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(number, "ab") as file:
+            if os.fstat(number).st_size + len(data) > self._most:
+                return None
+            file.write(data)
+            file.flush()
+            os.fsync(number)
+        return path
 
     def _made(self) -> tuple[int, Path]:
-        # Names in the order of their making.
-        path = self._folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
-        number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        fcntl.flock(number, fcntl.LOCK_EX)
-        return number, path
+        while True:
+            # Names in the order of their making.
+            path = self._folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
+            number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            fcntl.flock(number, fcntl.LOCK_EX)
+            # Before it was locked, a process could take the empty file for one that is due, and remove it.
+            if os.fstat(number).st_nlink:
+                return number, path
+            os.close(number)
 
     def _files(self) -> list[tuple[Path, int]]:
         found = []
@@ -104,6 +127,19 @@ class Spool:
                 except FileNotFoundError:
                     continue
         return sorted(found)
+
+
+def _bytes_of(lines: Sequence[Line]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def _is_locked(number: int) -> bool:
+    """Lock an open file if it is due: nobody else has it, and nobody removed it since it was opened."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(number).st_nlink > 0
 
 
 def _parsed(data: bytes) -> tuple[list[Line], int]:

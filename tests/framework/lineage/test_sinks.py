@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lockgate.errors import RecordsRefusedError
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
 from lockgate.framework.lineage.sinks import Sinks, process_sinks
 from lockgate.framework.lineage.warehouse_lineage import address_of, lineage_of
@@ -74,3 +75,22 @@ def test_a_full_queue_drops_and_never_waits() -> None:
     assert not sinks.flush(0.05)
     held.set()
     assert sinks.flush(10)
+
+
+def test_a_record_that_a_sink_refuses_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    refused = Record(Shape("DELETE", Dataset.table("hr", "copy"), ()), Run(1, 2))
+
+    class Picky(Keeps):
+        def write(self, warehouse: str, records: Sequence[Record]) -> None:
+            if refused in records:
+                raise RecordsRefusedError("status 400")
+            super().write(warehouse, records)
+
+    picky = Picky()
+    # A wait would never end: what is refused for good is not tried again.
+    sinks = Sinks({"picky": picky}, waits=(1e9,))
+    sinks.offer("w", [RECORD, refused, RECORD])
+    assert sinks.flush(10)
+    assert picky.taken == [("w", RECORD), ("w", RECORD)]
+    assert (sinks.delivered, sinks.dropped) == (2, 1)
+    assert "refuses 1 records" in caplog.text

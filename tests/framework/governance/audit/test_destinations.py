@@ -14,11 +14,12 @@ from hdfs_on_disk import OnDisk
 from s3_server import CREDENTIALS, S3Server
 from solr_stand_in import Solr
 
-from lockgate.errors import OptionError, StorageError
+from lockgate.errors import OptionError, RecordsRefusedError, StorageError
 from lockgate.framework.governance import AuditLog, Record
 from lockgate.framework.governance.audit.audit_options import destinations_of
 from lockgate.framework.governance.audit.destinations import FileAudit, FolderAudit, LoggerAudit, SolrAudit
 from lockgate.framework.io import hdfs
+from lockgate.framework.plugins.refusals import write_accepted
 
 LINES = [
     {"id": "run-1", "evtTime": "2026-01-02 03:04:05.678", "result": 0, "policy_version": 7, "zone_name": "z"},
@@ -45,6 +46,18 @@ def test_a_file_is_continued_behind_half_a_line(tmp_path: Path) -> None:
     FileAudit(path).write(LINES)
     texts = path.read_text().splitlines()
     assert [json.loads(text) for text in texts[2:]] == LINES * 2
+
+
+def test_solr_refuses_a_document_and_gets_the_others(solr: Solr) -> None:
+    solr.refused = {"run-2"}
+    sink = SolrAudit(f"{solr.url}/solr/ranger_audits")
+    assert write_accepted(sink.write, LINES) == [LINES[1]]
+    assert list(solr.documents) == ["run-1"]
+    # Whoever may not write is told to try again: no record is at fault.
+    solr.refused, solr.status = set(), 403
+    with pytest.raises(StorageError, match="status 403") as caught:
+        sink.write(LINES)
+    assert not isinstance(caught.value, RecordsRefusedError)
 
 
 def test_s3_gets_whole_files_by_day() -> None:
