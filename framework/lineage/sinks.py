@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockgate.errors import PluginError
-from lockgate.framework.plugins import plugins
-from lockgate.framework.plugins.refusals import write_accepted
+from lockgate.framework.plugins import plugins, write_accepted
 
 if TYPE_CHECKING:
     from lockgate.framework.lineage.model.lineage_records import Record

@@ -52,6 +52,7 @@ from lockgate.framework.plugins.manifest_contracts import (
 )
 from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
+from lockgate.framework.plugins.refusals import write_accepted
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
 from lockgate.framework.plugins.session_options import check_session_options, session_option
 from lockgate.framework.plugins.task_contracts import TaskCollector, TaskColumn, TaskKeys
@@ -116,4 +117,5 @@ __all__ = [
     "register",
     "session_conf",
     "session_option",
+    "write_accepted",
 ]

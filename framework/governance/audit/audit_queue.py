@@ -15,8 +15,7 @@ import time
 
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.governance.audit.spool import Spool
-from lockgate.framework.plugins import AuditSink
-from lockgate.framework.plugins.refusals import write_accepted
+from lockgate.framework.plugins import AuditSink, write_accepted
 
 _log = logging.getLogger("lockgate.governance")
 _BATCH = 2_000

@@ -74,7 +74,7 @@ class Environment:
     @property
     def tag(self) -> Attributes:
         """The attributes of the tag whose policies are asked, none outside them."""
-        return _of_tag(self.asked.tag) if self.asked.tag else {}
+        return _of_tag(self.asked.current_tag) if self.asked.current_tag else {}
 
     @property
     def roles(self) -> list[str]:
@@ -161,7 +161,7 @@ def _attributes(environment: Environment, kind: object) -> Mapping[str, Any] | N
 def _attribute(environment: Environment, *given: Any) -> object:
     """Return an attribute of the current tag, or of the first tag of a type."""
     if len(given) == 1:
-        own = (environment.asked.tag or {}).get("attributes") or {}
+        own = (environment.asked.current_tag or {}).get("attributes") or {}
         return own.get(given[0])
     return (_attributes(environment, given[0]) or {}).get(given[1])
 
@@ -298,8 +298,8 @@ def _attribute_macros(
 
 _NAMES: dict[str, Callable[[Environment], object]] = {
     "ctx": ScriptContext,
-    "tag": lambda e: None if e.asked.tag is None else ScriptTag(e.asked.tag),
-    "tagAttr": lambda e: JavaMap((e.asked.tag or {}).get("attributes") or {}),
+    "tag": lambda e: None if e.asked.current_tag is None else ScriptTag(e.asked.current_tag),
+    "tagAttr": lambda e: JavaMap((e.asked.current_tag or {}).get("attributes") or {}),
     "J": lambda e: _json,
     "Object": lambda e: {"keys": lambda value: list(value)},
     "TAG": lambda e: e.tag,
@@ -357,7 +357,7 @@ _CONTEXT: Mapping[str, Callable[[Environment], object]] = {
     "isAccessTypeDelegatedAdmin": _getter(lambda e: e.asked.access == "_admin"),
     "getAllTagTypes": _getter(lambda e: JavaList(list(e.tags))),
     "getCurrentTag": _NAMES["tag"],
-    "getCurrentTagType": _getter(lambda e: (e.asked.tag or {}).get("type")),
+    "getCurrentTagType": _getter(lambda e: (e.asked.current_tag or {}).get("type")),
     "getTagAttributes": _bound(lambda e, kind: _java_map(_attributes(e, kind))),
     "getAttributeValue": _bound(_attribute),
     "getAttributeNames": _bound(

@@ -20,7 +20,8 @@ class RangerRequest:
     are given, and tags likewise. `scope` is SELF or SELF_OR_DESCENDANTS, `scopes` says the same by level (and
     SELF_OR_PREFIX, SELF_OR_CHILD). `all_accesses`, `access_groups` and `if_not_denied` ask for several access
     types at once: one of each group is needed. `users` and `groups_known` hold attributes. `inline` is a
-    policy that comes with the request.
+    policy that comes with the request. `tag` is the tag whose policies are asked, `current_tag` the one that
+    scripts see: in policies on resources, too, as Ranger leaves it there.
     """
 
     resource: Mapping[str, Any]
@@ -44,6 +45,7 @@ class RangerRequest:
     context: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tag] = ()
     tag: Tag | None = None
+    current_tag: Tag | None = None
     zones: frozenset[str] = frozenset()
     users: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
     groups_known: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
@@ -66,4 +68,4 @@ class RangerRequest:
 
     def of_tag(self, tag: Tag) -> RangerRequest:
         """Return the request that a tag's policies are asked."""
-        return replace(self, resource={"tag": tag["type"]}, tag=tag, scopes={})
+        return replace(self, resource={"tag": tag["type"]}, tag=tag, current_tag=tag, scopes={})

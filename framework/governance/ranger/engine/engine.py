@@ -153,6 +153,7 @@ class Engine:
             result.priority, result.reason = HIGHEST, "superuser"
         search = Search(asked, policy_type, self.service.accesses_of_any)
         self._ask_tags(search, zone, name, result)
+        asked = search.asked
         by_tags = result.allowed if result.determined else None
         result.determined = False
         policies = self.policies if zone is None else zone.policies
@@ -171,7 +172,8 @@ class Engine:
         if self.tag_policies is not None and search.asked.tags:
             own_tags = zone is not None and zone.has_own_tags
             fresh = partial(self.fresh, search.asked, search.policy_type)
-            self.tag_policies.walk(search, fresh, name, own_tags, result)
+            last = self.tag_policies.walk(search, fresh, name, own_tags, result)
+            search.asked = replace(search.asked, current_tag=last)
 
     def groups_of(self, user: str) -> frozenset[str] | None:
         """Return the groups of a user, None for one that Ranger's admin did not name."""

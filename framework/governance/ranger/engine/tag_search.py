@@ -40,22 +40,28 @@ class TagPolicies:
 
     def walk(
         self, search: Search, fresh: Callable[[], Result], zone: str | None, own_tags: bool, result: Result
-    ) -> None:
-        """Ask the policies of the request's tags; `own_tags`: the zone has a tag service of its own."""
+    ) -> Tag | None:
+        """Ask the policies of the request's tags, and return the last tag that was asked about.
+
+        `own_tags`: the zone has a tag service of its own.
+        """
+        last = next((tag for tag in reversed(search.asked.tags) if is_valid(tag, search.asked)), None)
         for policy, tag in self._sorted(search):
             # Otherwise policies outside zones serve.
             if policy.zone != ((zone or "") if own_tags else ""):
                 continue
+            last = tag
             self._ask(search, policy, tag, fresh(), result)
             if result.is_final:
                 break
         if result.allowed:
             result.determined = True
+        return last
 
     def _ask(self, search: Search, policy: Policy, tag: Tag, own: Result, result: Result) -> None:
         own.decide_as(result)
         own.audit_as(result)
-        search.ask(policy, replace(search.asked, tag=tag), own)
+        search.ask(policy, replace(search.asked, tag=tag, current_tag=tag), own)
         if own.allowed and not policy.has_deny:
             own.determined = True
         if own.audited:

@@ -6,6 +6,7 @@ are loaded, before they are prepared. Source: Ranger's RangerOptimizedPolicyEval
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,7 +35,8 @@ def score(document: Document, service: ServiceDefinition) -> int:
     items = list(items_of(document, service))
     found = _START - min(_MOST_RESOURCES, _breadth_of(document.get("resources") or {}, service))
     found += _DYNAMIC if _is_dynamic(document, service) else 0
-    found -= _people(items) + _accesses(items, service)
+    found -= _MOST_PEOPLE if document.get("isDenyAllElse") else _people(items)
+    found -= _accesses(items, service)
     return found - max(0, _CONDITIONS - _A_CONDITION * _conditions(document, items, service))
 
 
@@ -71,10 +73,15 @@ def _people(items: list[Document]) -> int:
 
 
 def _accesses(items: list[Document], service: ServiceDefinition) -> int:
-    found: set[str] = set()
-    for item in items:
-        found |= service.granted_by(item)
-    return round(_ALL_ACCESSES * len(found) / max(1, len(service.accesses)))
+    """Return the discount for access types, without those that others imply."""
+    found = {
+        each["type"]
+        for item in items
+        for each in item.get("accesses") or ()
+        if each.get("isAllowed", True) is not False
+    }
+    # As Java rounds.
+    return math.floor(_ALL_ACCESSES * len(found) / max(1, len(service.accesses)) + 0.5)
 
 
 def _conditions(document: Document, items: list[Document], service: ServiceDefinition) -> int:

@@ -33,7 +33,7 @@ def environment(name: str) -> Environment:
             roles=frozenset(said.get("roles", ())),
             owner="testUser",
             tags=tags,
-            tag=tags[0] if tags else None,
+            current_tag=tags[0] if tags else None,
             users=CASES["userAttributes"],
             groups_known=CASES["groupAttributes"],
         )
