@@ -199,7 +199,7 @@ ONLY_INPUTS = {
     "ranger",
     "zoo",
 }
-RUNS_JAVA = re.compile(r"\b_?jvm\.io\.lockgate\.|\"javac\"")
+RUNS_JAVA = re.compile(r"\b_?jvm\.io\.lockgate\.|\btest_jar\(\)")
 
 
 @cache

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from java_tests import java_program, test_jar
 
 from lockgate.errors import LockgateError, LookupCacheError, SnapshotNotFoundError, UnsafePathError
 from lockgate.framework.spark.bridge.gateway import jar
@@ -52,13 +51,8 @@ def by_python(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
 
 @pytest.fixture(scope="module")
 def ask_java() -> Iterator[Callable[[str], str]]:
-    compiler, runner = shutil.which("javac"), shutil.which("java")
-    if compiler is None or runner is None:
-        pytest.skip("a JDK is needed")
-    classes = tempfile.mkdtemp(prefix="lockgate-classes-")
-    path = f"{jar()}:{find_spark_jars()}/*"
-    subprocess.run([compiler, "-d", classes, "-cp", path, HERE / "java" / "StatesCases.java"], check=True)
-    command = [runner, "-Xmx200m", "--enable-native-access=ALL-UNNAMED", "-cp", f"{classes}:{path}"]
+    path = f"{test_jar()}:{jar()}:{find_spark_jars()}/*"
+    command = [java_program(), "-Xmx200m", "--enable-native-access=ALL-UNNAMED", "-cp", path]
     # As Spark starts its own.
     command += ["--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
 
@@ -82,7 +76,6 @@ def ask_java() -> Iterator[Callable[[str], str]]:
 
         yield ask
         sink.close()
-    shutil.rmtree(classes)
 
 
 @pytest.fixture(params=["python", "jvm"])

@@ -37,6 +37,11 @@ def test_jar() -> Path:
 test_jar.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for a test
 
 
+def java_program() -> str:
+    """Return the path of `java`, of the JDK that compiles the connector."""
+    return str(Path(runpy.run_path(str(BUILDER))["find_javac"]()).with_name("java"))
+
+
 def _compile(sources: list[Path], built: Path) -> None:
     builder = runpy.run_path(str(BUILDER))
     class_path = f"{jar()}:{builder['find_spark_jars']() / '*'}"

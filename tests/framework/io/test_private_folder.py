@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from java_tests import java_program, test_jar
 
 from lockgate.errors import UnsafePathError
 from lockgate.framework.io.private_folder import (
@@ -26,9 +27,9 @@ from lockgate.framework.io.private_folder import (
     make_private_folder,
     open_private_file,
 )
+from lockgate.framework.spark.bridge.gateway import jar
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CASES: list[dict[str, Any]] = json.loads((ROOT / "tests" / "fixtures" / "private_folders.json").read_text())
 # As root, the code runs as a user of its own, so that root, this user and another one are three.
 IS_ROOT = os.geteuid() == 0
@@ -138,17 +139,11 @@ def test_python_answers_each_case_of_the_vectors(base: Path, case: dict[str, Any
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[list[str]]:
-    compiler, runner = shutil.which("javac"), shutil.which("java")
-    if compiler is None or runner is None:
-        pytest.skip("a JDK is needed")
+    # A copy, for a user who may not enter the folders that the jars lie in.
     classes = Path(tempfile.mkdtemp(prefix="lockgate-classes-"))
-    sources = [
-        HERE / "java" / "PrivateFolderCases.java",
-        ROOT / "framework/spark/java/io/lockgate/spark/files/io/PrivateFolders.java",
-    ]
-    subprocess.run([compiler, "-d", classes, *sources], check=True, timeout=120)
+    jars = [shutil.copy(each, classes) for each in (test_jar(), jar())]
     subprocess.run(["chmod", "-R", "go+rX", classes], check=True)
-    yield [runner, "-Xmx64m", "-cp", str(classes), "PrivateFolderCases"]
+    yield [java_program(), "-Xmx64m", "-cp", ":".join(jars), "io.lockgate.spark.files.io.PrivateFolderCases"]
     shutil.rmtree(classes)
 
 

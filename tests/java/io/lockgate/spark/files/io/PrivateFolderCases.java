@@ -1,4 +1,5 @@
-import io.lockgate.spark.files.io.PrivateFolders;
+package io.lockgate.spark.files.io;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
