@@ -1,7 +1,7 @@
 """Building a cache at a snapshot: by a full load of the table, or by following its changes.
 
 The database applies a step atomically, together with the number of its snapshot, so a process killed at any
-moment leaves a whole state. Readers see generations: hard-linked copies, published complete.
+moment leaves a whole state. Readers see versions: hard-linked copies, published complete.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def is_rolled_back(table: Table, info: CacheVersionInfo) -> bool:
 
 
 class CacheBuilder:
-    """Builds the generations of one cache; its caller holds the directory's lock.
+    """Builds the versions of one cache; its caller holds the directory's lock.
 
     During a full load `progress` gets the rows done and the rows expected (`loading.Loader`).
     """
@@ -126,14 +126,14 @@ class CacheBuilder:
         enough disk, and KeyMissingError if a column turns out to be masked whose key seemed to be held.
         """
         snapshot = self.table.snapshot(snapshot_id)
-        generation = self.directory.generation(snapshot_id)
-        if generation is None or generation.fingerprint != fingerprint(snapshot):
+        version = self.directory.version(snapshot_id)
+        if version is None or version.fingerprint != fingerprint(snapshot):
             self._selection = self._selector.at(snapshot)
-            generation = self._make(snapshot, serve)
+            version = self._make(snapshot, serve)
         current = self.directory.current()
         if current is None or snapshot_id > current or (serve and snapshot_id != current):
             self.directory.set_current(snapshot_id)
-        return generation
+        return version
 
     def _make(self, snapshot: Snapshot, serve: bool) -> CacheVersionInfo:
         started = time.monotonic()

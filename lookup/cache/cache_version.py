@@ -140,12 +140,12 @@ class CacheVersion(KeyedState):
         cipher: CacheCipher | None = None,
         reader: CacheReader | None = None,
     ) -> None:
-        info = directory.generation(snapshot_id)
+        info = directory.version(snapshot_id)
         if info is None:
             directory.layout()  # raises the more telling error when there is no cache at all
             raise LookupCacheError(
                 f"the lookup cache {directory.path} does not hold snapshot {snapshot_id} (any more); "
-                f"it holds {directory.generations() or 'none'}"
+                f"it holds {directory.versions() or 'none'}"
             )
         layout = directory.layout().with_cipher(cipher)
         if layout.keys and cipher is None:

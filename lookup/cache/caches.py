@@ -115,7 +115,7 @@ def _status(path: Path) -> CacheStatus:
     directory = CacheDirectory(path)
     layout = directory.layout()
     current = directory.current()
-    info = None if current is None else directory.generation(current)
+    info = None if current is None else directory.version(current)
     key = directory.key() or {"wrapped": []}
     return CacheStatus(
         str(path),
@@ -125,7 +125,7 @@ def _status(path: Path) -> CacheStatus:
         None if info is None else info.rows,
         None if info is None else info.build_seconds,
         None if info is None else info.built_millis,
-        tuple(directory.generations()),
+        tuple(directory.versions()),
         disk_usage(path),
         directory.has_cache_server(),
         tuple(f"{wrapped['name']}@{wrapped['version']}" for wrapped in key["wrapped"]),

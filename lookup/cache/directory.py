@@ -132,7 +132,7 @@ class CacheDirectory:
         """Return the wrapped key of an encrypted cache; None if there is none."""
         return _read_json(self.path / "KEYS.json")
 
-    # --- generations -----------------------------------------------------------------------------
+    # --- versions --------------------------------------------------------------------------------
 
     def current(self) -> int | None:
         """Return the snapshot that is served now; None before the first."""
@@ -149,13 +149,13 @@ class CacheDirectory:
         """Return the folder of the state at a snapshot."""
         return self.versions_path / str(snapshot_id)
 
-    def generation(self, snapshot_id: int) -> CacheVersionInfo | None:
+    def version(self, snapshot_id: int) -> CacheVersionInfo | None:
         """Return the facts about the state at a snapshot; None if it is not cached."""
         path = self.version_path(snapshot_id) / "GENERATION.json"
         content = _read_json(path)
         return None if content is None else CacheVersionInfo.of_file(content, path)
 
-    def generations(self) -> list[int]:
+    def versions(self) -> list[int]:
         """Return the snapshots whose states are cached, ascending."""
         with contextlib.suppress(FileNotFoundError):
             return _numbers(self.versions_path)
@@ -183,7 +183,7 @@ class CacheDirectory:
     def sweep(self, keep: Collection[int] = ()) -> list[int]:
         """Remove leftovers of a crash and unneeded states; called by the owner."""
         kept = {*keep, *self.needed()}
-        states = self.generations()
+        states = self.versions()
         current = self.current()
         if current is not None:
             kept |= {current, *[state for state in states if state <= current][-KEPT_GENERATIONS:]}

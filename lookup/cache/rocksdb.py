@@ -53,7 +53,7 @@ _caches: dict[int, Cache] = {}
 def shared_cache(capacity: int) -> Cache:
     """Return the block cache of `capacity` bytes that all readers of this process share.
 
-    It survives the change of generations, so that unchanged files stay warm.
+    It survives the change of versions, so that unchanged files stay warm.
     """
     return _caches.setdefault(capacity, Cache(capacity))
 

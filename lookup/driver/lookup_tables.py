@@ -143,7 +143,7 @@ class LookupTable:
             if lock is not None:
                 with lock:
                     return self._build(snapshot.id)
-            info = self._directory.generation(snapshot.id)
+            info = self._directory.version(snapshot.id)
             if info is not None and info.fingerprint == fingerprint(snapshot):
                 return self._open_version(snapshot.id)
             refusal = self._directory.take_refusal(snapshot.id, mark)

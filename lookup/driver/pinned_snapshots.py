@@ -3,7 +3,7 @@ one.
 
 A pin is a Paimon consumer of the dimension: it keeps snapshot expiry from removing what the batch reads,
 survives the driver, and every engine respects it. Its name holds the query, the lookup, the batch, and the
-mark of the snapshot (`generation_info.mark_of`): after a rollback another snapshot may have its number.
+mark of the snapshot (`version_info.mark_of`): after a rollback another snapshot may have its number.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class AnswerForm:
     most_bytes: int | None = None
 
 
-def generation(wanted: WantedState) -> CacheVersion:
+def cache_version(wanted: WantedState) -> CacheVersion:
     """Return a state, opened once in this process.
 
     Raises LookupCacheError if it is not cached and not waited for, the errors of `state_wait.await_state`,
@@ -138,13 +138,13 @@ def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | Non
 def answer(wanted: WantedState, keys: Sequence[pa.Array], form: AnswerForm) -> pa.Array:
     """Answer a batch of keys, with null or an empty list where nothing matches.
 
-    Raises what `generation` does, and AnswerTooLarge if the form allows no answer of this size.
+    Raises what `cache_version` does, and AnswerTooLarge if the form allows no answer of this size.
     """
     count = len(keys[0])
     kind = pa.struct(form.fields)
     if count == 0 or wanted.snapshot_id == 0:
         return pa.nulls(count, pa.list_(kind) if form.many else kind)
-    state = generation(wanted)
+    state = cache_version(wanted)
     if not form.many:
         rows, found = state.aligned(keys, form.most_bytes)
         return _struct(rows, form.fields, pa.array(~found))

@@ -207,7 +207,7 @@ class CacheServer:
             return
         self._revived = True
         current = self._directory.current()
-        info = None if current is None else self._directory.generation(current)
+        info = None if current is None else self._directory.version(current)
         if info is not None and info.storage == Storage.PARTIAL:
             self._build(info.snapshot_id, serve=False)
 
@@ -293,7 +293,7 @@ class CacheServer:
                 self._pending.remove(command)
                 self._failed(snapshot_id, error)
                 continue
-            info = self._directory.generation(snapshot_id)
+            info = self._directory.version(snapshot_id)
             if info is not None and info.fingerprint == wanted:
                 self._pending.remove(command)
                 self._send(_built(info))

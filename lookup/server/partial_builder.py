@@ -54,7 +54,7 @@ class PartialBuilder:
         started = time.monotonic()
         snapshot = self._table.snapshot(snapshot_id)
         changes = self._cache.advance(snapshot)
-        found = self._directory.generation(snapshot_id)
+        found = self._directory.version(snapshot_id)
         if found is None or found.fingerprint != fingerprint(snapshot):
             found = self._directory.publish(lambda _: partial_info(snapshot, self._cache, changes, started))
         current = self._directory.current()

@@ -236,7 +236,7 @@ def _read(connection: socket.socket, count: int) -> bytearray:
 
 def partial_reader(directory: CacheDirectory, snapshot_id: int) -> RemoteReader | None:
     """Return the reader of a state that is partial; None for others, and where there is none."""
-    info = directory.generation(snapshot_id)
+    info = directory.version(snapshot_id)
     if info is None or info.storage != "partial":
         return None
     return RemoteReader(directory, SnapshotName(info.snapshot_id, info.fingerprint))

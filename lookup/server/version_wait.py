@@ -45,7 +45,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
             raise LookupTimeoutError(
                 f"snapshot {snapshot_id} was not built in the lookup cache {directory.path} of this host "
                 f"({socket.gethostname()}) in {seconds:g} s (lookup.timeout): it holds "
-                f"{directory.generations() or 'no state yet'}; see {directory.log_path}"
+                f"{directory.versions() or 'no state yet'}; see {directory.log_path}"
             )
         time.sleep(_POLL_SECONDS)
 
@@ -55,5 +55,5 @@ def is_ready(directory: CacheDirectory, snapshot_id: int, mark: int = 0) -> bool
 
     Without a layout none is: somebody removed the folder while its owner built, and it begins again.
     """
-    info = directory.generation(snapshot_id)
+    info = directory.version(snapshot_id)
     return info is not None and mark in (0, info.mark) and directory.layout_json() is not None

@@ -145,7 +145,7 @@ def test_every_value_of_one_row_a_key_while_it_changes(
         check()
     status = lookup.status(name)
     assert status.served_snapshot is not None
-    state = CacheDirectory(Path(status.directory)).generation(status.served_snapshot)
+    state = CacheDirectory(Path(status.directory)).version(status.served_snapshot)
     assert state is not None
     assert state.storage == way.get("lookup.cache", "memory")
 

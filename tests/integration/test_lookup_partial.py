@@ -47,7 +47,7 @@ def test_a_partial_cache_answers_as_the_table_while_it_changes(
         for _ in range(2):  # read, then known
             compare()
     status = lookup.status(name)
-    state = CacheDirectory(Path(status.directory)).generation(status.served_snapshot or 0)
+    state = CacheDirectory(Path(status.directory)).version(status.served_snapshot or 0)
     assert state is not None
     assert (state.storage, state.full_load) == ("partial", False)
     assert not list(Path(status.directory).rglob("*.sst"))

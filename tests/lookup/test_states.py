@@ -310,7 +310,7 @@ def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None
 
 def by_python_patient(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
     try:
-        lookup_worker.generation(
+        lookup_worker.cache_version(
             lookup_worker.WantedState(str(directory.path), snapshot_id, 1 << 20, 20.0, mark)
         )
     except LockgateError as error:

@@ -93,7 +93,7 @@ def test_a_refresh_beyond_the_disk_budget_fails_before_it_writes(world: World, k
     assert 0 < most[0] <= BUDGET
     assert (status.served_snapshot, lookup.pin("query", 1)) == (1, 1)
     assert world.ask(lookup, 1) == {"a"}
-    assert lookup.directory.generations() == [1]
+    assert lookup.directory.versions() == [1]
     assert lookup.directory.current() == 1
     assert list(lookup.directory.versions_path.glob("building-*")) == []
     # With a larger budget the next lookup goes on from there, by the changes alone.

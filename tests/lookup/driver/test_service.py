@@ -111,7 +111,7 @@ def test_pinned_states_stay_and_the_rest_goes(world: World) -> None:
         table.append(rows(range(3), n))
         lookup.wait_for(n, timeout=20)
     assert ask(lookup, 1, [0]) == [0]
-    held = lookup.directory.generations()
+    held = lookup.directory.versions()
     assert (held[0], held[-1]) == (1, 7)
     assert len(held) <= 4
 
@@ -361,7 +361,7 @@ def test_wishes_that_nobody_repeats_are_forgotten(world: World) -> None:
     os.utime(lookup.directory.path / "wanted" / "1", (1, 1))
     lookup.pin("query", 0)
     until(lambda: not list((lookup.directory.path / "wanted").iterdir()))
-    assert lookup.directory.generations() == [2, 3]
+    assert lookup.directory.versions() == [2, 3]
 
 
 def test_a_folder_that_lost_a_part_is_mended(world: World) -> None:

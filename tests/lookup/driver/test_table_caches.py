@@ -44,10 +44,10 @@ def test_old_states_go_and_needed_ones_stay(make_table: MakeTable) -> None:
         for _ in range(6):
             table.commit([("-D", table.state(1)[0])])
             lookup.refresh()
-        assert directory.generations() == [2, 6, 7]
+        assert directory.versions() == [2, 6, 7]
         directory.release("driver")
         directory.sweep()
-        assert directory.generations() == [6, 7]
+        assert directory.versions() == [6, 7]
         assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
 
 
@@ -64,7 +64,7 @@ def test_a_state_of_another_time_can_be_built_next_to_it(make_table: MakeTable) 
             side.close()
         assert (info.rows, info.full_load) == (10, True)
         assert directory.current() == 2
-        assert directory.generations() == [1, 2]
+        assert directory.versions() == [1, 2]
 
 
 def test_another_format_is_built_again_and_refused_by_readers(make_table: MakeTable) -> None:

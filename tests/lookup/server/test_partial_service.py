@@ -87,7 +87,7 @@ def test_many_tasks_ask_at_the_same_time(world: World) -> None:
     table = world.create(bucket="2")
     table.append(rows(range(5000), 1))
     lookup = world.lookup(**PARTIAL)
-    info = lookup.directory.generation(lookup.pin(None, None))
+    info = lookup.directory.version(lookup.pin(None, None))
     assert info is not None
     name = SnapshotName(info.snapshot_id, info.fingerprint)
     codec = lookup.directory.layout().key_codec
