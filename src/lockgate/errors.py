@@ -45,6 +45,7 @@ __all__ = [
     "PolicyError",
     "ProcedureError",
     "ProcedureNotFoundError",
+    "RecordsRefusedError",
     "SnapshotExpiredError",
     "SnapshotNotFoundError",
     "StorageDeniedError",
