@@ -68,7 +68,7 @@ def sql_text(text: str) -> str:
     >>> print(sql_text("it's \\"))
     'it\'s \\'
     """
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")  # no variable of Spark
     return f"'{escaped}'"
 
 

@@ -1,13 +1,14 @@
 """Conditions in SQL: parses a part of the language into predicates.
 
-Understood: columns, texts, numbers, TRUE, FALSE, DATE '...', TIMESTAMP '...', comparisons, IN, BETWEEN, IS
-NULL, LIKE with `%` at its ends, AND, OR, NOT, parentheses. Anything else raises InputError.
+Understood: columns, texts as Spark reads them, numbers, TRUE, FALSE, DATE '...', TIMESTAMP '...',
+comparisons, IN, BETWEEN, IS NULL, LIKE, AND, OR, NOT, parentheses. Anything else raises InputError.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -24,12 +25,18 @@ from lockgate.pushdown.predicates import (
     any_of,
     literal,
 )
+from lockgate.pushdown.texts.patterns import ANY, parts_of, with_escape
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<number>\d+(?:\.\d+)?)|(?P<quoted>`[^`]+`)"
+    r"\s*(?:(?P<text>'(?:[^'\\]|\\.|'')*'|[rR]'[^']*'|[rR]\"[^\"]*\")|(?P<number>\d+(?:\.\d+)?)|(?P<quoted>`[^`]+`)"
     r"|(?P<word>[A-Za-z_]\w*)|(?P<sign><=>|<=|>=|<>|!=|==|=|<|>|\(|\)|,|\.|-))",
     re.DOTALL,
 )
+_ESCAPED = re.compile(
+    r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\([01][0-7]{2})|\\(.)|''",
+    re.DOTALL,
+)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _SIGNS = {
     "=": Op.EQ,
     "==": Op.EQ,
@@ -53,11 +60,49 @@ def parse_condition(text: str) -> Predicate:
         raise InputError(str(error)) from None
 
 
+def _text_of(token: str) -> str:
+    """Return the text of a literal, with escapes as Spark reads them; raw ones (`r'...'`) have none.
+
+    Semantics: Spark's SparkParserUtils.unescapeSQLString.
+    """
+    if token[0] in "rR":
+        return token[2:-1]
+    return _joined(_ESCAPED.sub(_unescaped, token[1:-1]))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    unit, point, octal, char = match.groups()
+    if unit or octal:
+        return chr(int(unit, 16) if unit else int(octal, 8))
+    if point:
+        number = int(point, 16)
+        if number > sys.maxunicode:
+            raise InputError("a text has an escape that is no character of Unicode")
+        return chr(number)
+    if char is None:
+        return "'"
+    # Before a wildcard of LIKE the backslash stays.
+    return f"\\{char}" if char in "%_" else _ESCAPES.get(char, char)
+
+
+def _joined(text: str) -> str:
+    """Return a text whose pairs of surrogates, from escapes of 16 bits, are characters."""
+    if not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise InputError("a text has half of a surrogate pair") from None
+
+
 class _Reader:
     """A recursive descent over the tokens of a filter."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str]] = []
+        if "${" in text:
+            # Spark puts the value of a variable there before it reads anything.
+            raise InputError("a variable of Spark, ${...}, has no value here")
         position, text = 0, text.rstrip()
         while position < len(text):
             match = _TOKEN.match(text, position)
@@ -170,17 +215,21 @@ class _Reader:
         return all_of(low, Comparison(Op.LE, column, (literal(self._value()),)))
 
     def _like(self, column: tuple[str, ...]) -> Predicate:
-        pattern = self._value()
-        inner = pattern.strip("%") if isinstance(pattern, str) else "_"
-        if "_" in inner or "%" in inner or "\\" in inner or not isinstance(pattern, str):
-            raise InputError("LIKE supports % only at the ends of a text, and no _")
-        starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
+        pattern = self._text()
+        if self._take("ESCAPE"):
+            pattern = with_escape(pattern, self._text())
+        parts = list(parts_of(pattern))
+        wild = [place for place, (_, is_wild) in enumerate(parts) if is_wild]
+        ends = {place for place in (0, len(parts) - 1) if place in wild and parts[place][0] == ANY}
+        if not parts or set(wild) - ends or len(parts) == 1:
+            return Comparison(Op.LIKE, column, (literal(pattern),))
+        inner = "".join(char for place, (char, _) in enumerate(parts) if place not in ends)
         op = {
-            (True, True): Op.EQ,
-            (True, False): Op.STARTS_WITH,
-            (False, True): Op.ENDS_WITH,
-            (False, False): Op.CONTAINS,
-        }[starts, ends]
+            (False, False): Op.EQ,
+            (False, True): Op.STARTS_WITH,
+            (True, False): Op.ENDS_WITH,
+            (True, True): Op.CONTAINS,
+        }[0 in ends, len(parts) - 1 in ends]
         return Comparison(op, column, (literal(inner),))
 
     def _value(self) -> Value:
@@ -190,9 +239,9 @@ class _Reader:
                 raise InputError("a minus needs a number after it")
             return -value
         if self._take("DATE"):
-            return parse_iso_date(self._text())
+            return parse_iso_date(self._single_text())
         if self._take("TIMESTAMP"):
-            return parse_iso_datetime(self._text())
+            return parse_iso_datetime(self._single_text())
         word = self._take("TRUE", "FALSE")
         if word:
             return word == "TRUE"
@@ -203,13 +252,20 @@ class _Reader:
         return self._text()
 
     def _text(self) -> str:
+        """Read one text or several in a row, which are one."""
+        found = self._single_text(alone=False)
+        while self._now[0] == "text":
+            found += self._single_text(alone=False)
+        return found
+
+    def _single_text(self, *, alone: bool = True) -> str:
         kind, text = self._now
         if kind != "text":
             raise InputError(f"expected a constant at token {self._place}")
         self._place += 1
-        if self._now[0] == "text":
+        if alone and self._now[0] == "text":
             raise InputError("two texts have no operator between them")
-        return re.sub(r"\\(.)|''", lambda match: match[1] or "'", text[1:-1], flags=re.DOTALL)
+        return _text_of(text)
 
 
 _WORDS: dict[str, Callable[[_Reader, tuple[str, ...]], Predicate]] = {

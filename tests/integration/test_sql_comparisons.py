@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +74,16 @@ def test_comparisons_as_in_plain_spark(spark: SparkSession, table: Named, kind: 
     plain.repartitionByRange(len(VALUES[kind]), "id").writeTo(name).append()
     for condition, wanted in zip(CONDITIONS, expected(plain, CONDITIONS), strict=True):
         assert ids(spark.sql(f"SELECT * FROM {name} WHERE {condition}")) == wanted, condition
+
+
+def test_texts_and_patterns_are_those_of_the_vectors(spark: SparkSession) -> None:
+    """Spark is the referee of what Python reads (`tests/pushdown/test_sql_reader.py`)."""
+    vectors = json.loads((Path(__file__).parents[1] / "fixtures" / "sql_texts.json").read_text())
+    (texts,) = spark.sql(f"SELECT {', '.join(text for text, _ in vectors['texts'])}").collect()
+    assert list(texts) == [value for _, value in vectors["texts"]]
+    values = spark.createDataFrame([[value for value, _, _ in vectors["likes"]]])
+    likes = values.selectExpr(*(f"_{at} LIKE {each[1]}" for at, each in enumerate(vectors["likes"], 1)))
+    assert list(likes.head() or ()) == [is_like for _, _, is_like in vectors["likes"]]
 
 
 def _atom(pick: random.Random) -> str:
