@@ -258,7 +258,7 @@ def test_each_option_chooses_its_tests(asked: set[str], paths: list[str], expect
 
 
 def test_properties_are_tried_less_where_everybody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    effort = runpy.run_path(str(ROOT / "dev"))["effort"]
+    effort = runpy.run_path(str(ROOT / "dev"))["effort_of"]
     monkeypatch.delenv("CI", raising=False)
     little = ["--hypothesis-profile=dev"]
     assert effort([], set(), []) == effort(["--costs"], {"all"}, []) == little

@@ -27,10 +27,10 @@ pytestmark = pytest.mark.interop
 TESTS = Path(__file__).parents[1]
 WRITERS = [
     "framework/store/history/test_changes.py",
-    "framework/store/history/test_expire.py",
+    "framework/store/maintenance/test_snapshot_expiry.py",
     "framework/store/scan/test_read.py",
     "framework/store/scan/test_scan.py",
-    "framework/store/test_table.py",
+    "framework/store/tables/test_table.py",
     "framework/store/write/test_write.py",
     "integration/test_stream.py",
     "integration/test_write.py",
