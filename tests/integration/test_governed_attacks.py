@@ -15,6 +15,8 @@ from ranger_world import allow, deny, mask, row_filter
 from spark_version import SPARK
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lockgate import Lake
 
     Named = Callable[[str], str]
@@ -317,6 +319,94 @@ def test_a_pattern_reads_what_may_be_read(world: World, lake_folder: Path) -> No
     with pytest.raises(PySparkException, match="denied to user 'ann'") as found:
         session.read.parquet(f"{folder}/*")
     assert "zq" not in str(found.value)
+
+
+ROADS: dict[str, Callable[[SparkSession, Path], object]] = {
+    "text": lambda session, folder: session.read.text(str(folder)),
+    "json, whose schema is found": lambda session, folder: session.read.json(f"{folder}/*"),
+    "csv, whose header is shown": lambda session, folder: session.read.option("header", True).csv(
+        str(folder)
+    ),
+    "binaryFile": lambda session, folder: session.read.format("binaryFile").load(str(folder)),
+    "recursive": lambda session, folder: session.read.option("recursiveFileLookup", True).text(str(folder)),
+    "SQL": lambda session, folder: session.sql(
+        f"SELECT value, _metadata.file_path FROM text.`{folder}/../in`"
+    ),
+    "stream": lambda session, folder: session.readStream.text(str(folder)),
+    "LOCATION": lambda session, folder: session.sql(
+        f"CREATE TABLE spark_catalog.default.linked (v STRING) USING text LOCATION '{folder}'"
+    ),
+    "write": lambda session, folder: session.range(1).write.mode("append").parquet(str(folder)),
+}
+LINKS: dict[str, Callable[[Path, Path], None]] = {
+    "file": lambda inside, secret: (inside / "x").symlink_to(secret / "secret"),
+    "folder": lambda inside, secret: (inside / "p=1").symlink_to(secret),
+    "deep": lambda inside, secret: (inside / "a" / "b").symlink_to(secret),
+    "hard": lambda inside, secret: os.link(secret / "secret", inside / "x"),
+}
+
+
+@pytest.fixture
+def linked(world: World, tmp_path: Path) -> tuple[Path, Path]:
+    """A folder that ann may read and write, and one that she may not."""
+    inside, secret = tmp_path / "in", tmp_path / "secret"
+    (inside / "a").mkdir(parents=True)
+    secret.mkdir()
+    (inside / "mine").write_text('{"v": "mine"}\n')
+    (secret / "secret").write_text('{"v": "secret"}\n')
+    world.put_paths("ann", str(inside), accesses=("read", "write"))
+    return inside, secret
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_no_link_leads_out_of_a_folder_that_may_be_read(
+    world: World, linked: tuple[Path, Path], link: str
+) -> None:
+    inside, secret = linked
+    session = world.session("ann")
+    (inside / "again").symlink_to(inside / "mine")
+    assert session.read.text(str(inside)).count() == 2
+    planned = session.read.text(str(inside))
+    stream = session.readStream.text(str(inside))
+    LINKS[link](inside, secret)
+    for road, read in ROADS.items():
+        with pytest.raises(PySparkException, match="denied to user 'ann'") as found:
+            read(session, inside)
+        assert '"secret"' not in str(found.value), road
+        assert road != "LOCATION" or "a link leads to" in str(found.value)
+    # Frames that were made before the link came.
+    with pytest.raises(PySparkException, match="files that a link leads to is denied to user 'ann'"):
+        planned.collect()
+    with pytest.raises(PySparkException, match=r"denied to user 'ann'|through a link|Invalid batch"):
+        stream.writeStream.format("memory").queryName("linked").start().processAllAvailable()
+    world.put_paths("ann", "/")
+    assert session.read.option("recursiveFileLookup", True).text(str(inside)).count() == 3
+
+
+def test_no_link_leads_into_a_warehouse_or_out_of_a_table(
+    world: World, lake: Lake, linked: tuple[Path, Path]
+) -> None:
+    """A table's own location may be a link, and its partitions may be elsewhere."""
+    inside, secret = linked
+    (inside / "x").symlink_to(lake.catalog.warehouse)
+    with pytest.raises(PySparkException, match="read by its name"):
+        world.session("ann").read.text(str(inside))
+    (inside / "x").unlink()
+    name = "spark_catalog.default.linked_files"
+    world.put()
+    lake.sql(f"CREATE TABLE {name} (value STRING) USING text")
+    try:
+        lake.sql(f"INSERT INTO {name} VALUES ('mine')")
+        world.put(allow(f"{name}.*", users=["ann"]))
+        assert world.sql(f"SELECT * FROM {name}") == [("mine",)]
+        path = lake.sql(f"SELECT _metadata.file_path FROM {name}").collect()[0][0]
+        (Path(path.removeprefix("file:")).parent / "x").symlink_to(secret / "secret")
+        world.session("ann").catalog.refreshTable(name)
+        with pytest.raises(PySparkException, match="files that a link leads to is denied to user 'ann'"):
+            world.sql(f"SELECT * FROM {name}")
+    finally:
+        world.put()
+        lake.sql(f"DROP TABLE {name}")
 
 
 def test_statements_take_no_variables_of_the_server(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,9 +47,9 @@ class World:
         root = allow("*.*.*", "all", users=["root"])
         self._write(service(everything, root, *policies, **more))
 
-    def put_paths(self, user: str, *paths: str) -> None:
+    def put_paths(self, user: str, *paths: str, accesses: Iterable[str] = ("read",)) -> None:
         """Let a user read paths and nothing else, by the product's own definition."""
-        items = [{"accesses": [{"type": "read"}], "users": [user]}]
+        items = [{"accesses": [{"type": each} for each in accesses], "users": [user]}]
         named = {"path": {"values": list(paths), "isRecursive": True}}
         said = service({"id": 1, "name": "paths", "resources": named, "policyItems": items})
         self._write({**said, "serviceDef": service_definition()})

@@ -24,7 +24,7 @@ from lockgate.framework.access import (
 )
 from lockgate.framework.plugins import Denied, plugins, publish
 from lockgate.framework.spark.context.operation_context import SYSTEM_NAMESPACE, OperationContext
-from lockgate.framework.spark.enforcement.foreign_relations import refusal_of_path, targets_of
+from lockgate.framework.spark.enforcement.foreign_relations import decide_links, refusal_of_path, targets_of
 from lockgate.framework.spark.enforcement.scan_grants import ScanGrant, ScanRights
 from lockgate.framework.spark.enforcement.statements import check_nodes, check_settings, record_reads
 from lockgate.framework.spark.messages.rights_messages import (
@@ -185,6 +185,11 @@ def _decided(context: OperationContext, relation: RelationJson, *, records: bool
     if refused is not None:
         return refused
     asked = [_asked(context, target, types, records=records) for target in targets_of(relation)]
+    if not any(each.apply_for for each in asked):
+        warehouses = context.dispatcher.catalogs.warehouses()
+        asked += decide_links(
+            relation, warehouses, lambda target: _asked(context, target, types, records=records)
+        )
     return combined_sql(asked)
 
 

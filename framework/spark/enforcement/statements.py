@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, Principal, Target, answering_statement
+from lockgate.framework.access import (
+    AccessRequest,
+    Action,
+    Principal,
+    SqlDecision,
+    Target,
+    answering_statement,
+)
 from lockgate.framework.plugins import authorize, plugins
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.enforcement.foreign_relations import (
     SESSION_CATALOG,
+    decide_links,
     plain_path,
     refusal_of_path,
     targets_of,
@@ -55,14 +64,30 @@ _KINDS: dict[str, Literal["table", "database", "path"]] = {
 
 def record_reads(context: OperationContext, request: RefuseRequest) -> bool:
     """Leave records of the columns that a permitted query reads of files and of other catalogs."""
+    warehouses = context.dispatcher.catalogs.warehouses()
     for used in request["used"] if plugins().decides_access() else ():
         kinds = {column["name"]: column["type"] for column in used["relation"]["columns"]}
         types = {column: kinds[column] for column in used["columns"]}
-        for target in targets_of(used["relation"]):
-            asked = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
-            with answering_statement(request["statement"]):
-                plugins().authorize_sql(asked, types, records=True)
+        with answering_statement(request["statement"]):
+            decided = [_recorded(context, types, each) for each in targets_of(used["relation"])]
+            # Decided again, now that the files are known: links may have come, and lead out of a table.
+            linked = list(decide_links(used["relation"], warehouses, partial(_recorded, context, types)))
+            if used["whole"]:
+                inner = refusal_of_path(used["relation"], warehouses)
+                linked += [*decided, *([] if inner is None else [inner])]
+            _check_links(context, linked)
     return True
+
+
+def _recorded(context: OperationContext, types: Mapping[str, str], target: Target) -> SqlDecision:
+    request = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+    return plugins().authorize_sql(request, types, records=True)
+
+
+def _check_links(context: OperationContext, decided: Iterable[SqlDecision]) -> None:
+    for found in decided:
+        if found.is_restricted:
+            raise _refused(context, "files that a link leads to", found.apply_for)
 
 
 def check_nodes(context: OperationContext, nodes: Iterable[NodeJson]) -> list[str]:
@@ -150,6 +175,17 @@ def _of_warehouse(context: OperationContext, node: NodeJson) -> Iterator[AccessD
             f"{'; '.join(inner.apply_for)}",
             inner.apply_for,
         )
+        return
+
+    def decide(target: Target) -> SqlDecision:
+        authorize(Action.INSERT, target)
+        return SqlDecision()
+
+    try:
+        warehouses = context.dispatcher.catalogs.warehouses()
+        _check_links(context, decide_links({"kind": "path", "paths": paths}, warehouses, decide))
+    except AccessDeniedError as error:
+        yield error
 
 
 def _hidden(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:
@@ -196,6 +232,10 @@ def _unreadable(context: OperationContext, node: NodeJson) -> Iterator[AccessDen
     for target in targets:
         for action in (Action.SELECT, Action.INSERT):
             yield from _denied(action, target)
+    try:
+        _check_links(context, decide_links(relation, warehouses, partial(_recorded, context, {})))
+    except AccessDeniedError as error:
+        yield error
 
 
 def _unnamed(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:

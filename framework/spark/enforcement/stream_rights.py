@@ -56,8 +56,8 @@ def _check_files(context: OperationContext, streamed: StreamedRelation, target: 
     if decision_about(context, {"kind": "path", "paths": others, "columns": columns}).is_restricted:
         raise _refused(
             target,
-            "would read files that are not there, as its checkpoint says: start it with a checkpoint of its "
-            "own",
+            "would read files that are not there, through a link or as its checkpoint says: remove the link, "
+            "or start it with a checkpoint of its own",
         )
 
 

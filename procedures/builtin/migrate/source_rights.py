@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, Target
+from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target
 from lockgate.framework.keys import key_file_of
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.spark.enforcement.foreign_relations import (
     SESSION_CATALOG,
+    decide_links,
     refusal_of_path,
     targets_of,
 )
@@ -19,7 +20,8 @@ from lockgate.procedures.procedure import ProcedureContext
 
 
 def check_folder(context: ProcedureContext, folder: str, *, deletes: bool) -> None:
-    """Require SELECT on a folder, and DELETE if its files are deleted; AccessDeniedError otherwise.
+    """Require SELECT on a folder and on what links in it lead to, and DELETE if its files are deleted;
+    AccessDeniedError otherwise.
 
     Files within the warehouse are those of its tables, and are refused.
     """
@@ -36,6 +38,17 @@ def check_folder(context: ProcedureContext, folder: str, *, deletes: bool) -> No
         authorize(Action.SELECT, target)
         if deletes:
             authorize(Action.DELETE, target)
+
+    def decide(target: Target) -> SqlDecision:
+        authorize(Action.SELECT, target)
+        return SqlDecision()
+
+    for found in decide_links(relation, [context.catalog.warehouse], decide):
+        if found.apply_for:
+            raise AccessDeniedError(
+                f"files of the warehouse become no other table; apply for: {'; '.join(found.apply_for)}",
+                found.apply_for,
+            )
 
 
 def check_keys(location: str) -> None:

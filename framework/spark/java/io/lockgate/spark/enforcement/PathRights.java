@@ -37,6 +37,9 @@ public final class PathRights extends Rule<LogicalPlan> {
   private static final Set<String> FORMATS =
       Set.of("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml");
 
+  /** Options of sources that name a further file, which Spark opens and whose text errors show. */
+  private static final Set<String> OPENED = Set.of("avroSchemaUrl", "rowValidationXSDPath");
+
   private final SparkSession session;
 
   /** For one session. */
@@ -90,6 +93,7 @@ public final class PathRights extends Rule<LogicalPlan> {
       paths.addAll(CollectionConverters.asJava(source.paths()));
       source.options().get("path").foreach(paths::add);
       source.options().get("paths").foreach(text -> paths.addAll(listed(text)));
+      OPENED.forEach(option -> source.options().get(option).foreach(paths::add));
     } else if (plan instanceof UnresolvedRelation relation) {
       List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
       if (name.size() == 2

@@ -201,10 +201,24 @@ final class Relations {
               columns.add(column.name());
             }
           }
-          ((ObjectNode) every.get(every.size() - 1)).set("relation", relation);
+          ObjectNode found = (ObjectNode) every.get(every.size() - 1);
+          found.set("relation", relation);
+          if (leaf instanceof LogicalRelation files
+              && files.relation() instanceof HadoopFsRelation folder) {
+            noteLinks(LinkedFiles.leaving(folder), found, every);
+          }
         });
     request.put("statement", StatementText.start(plan, StatementText.LONGEST));
     Bridge.ask("governance.record", request);
+  }
+
+  /** Adds the files that links lead to, which have to be open as a whole. */
+  private static void noteLinks(List<String> leaving, ObjectNode read, ArrayNode every) {
+    if (!leaving.isEmpty()) {
+      ObjectNode linked = read.deepCopy().put("whole", true);
+      linked.set("relation", ofPaths(leaving).set("columns", read.get("relation").get("columns")));
+      every.add(linked);
+    }
   }
 
   /** Always null: the walk goes on to the parts, of which barriers hide theirs. */

@@ -10,6 +10,7 @@ import io.lockgate.spark.enforcement.parts.SinkLog;
 import java.net.URI;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -62,6 +63,10 @@ final class Statements {
 
   /** The parts of statements that hold a location of files. */
   private static final Set<String> LOCATIONS = Set.of("location", "path", "locationUri");
+
+  /** Properties that name a further file, which readers of a table open. */
+  private static final Set<String> OPENED =
+      Set.of("avroschemaurl", "avro.schema.url", "rowvalidationxsdpath");
 
   private static final String CLEANING = "cleanSource";
   private static final String ARCHIVE = "sourceArchiveDir";
@@ -253,7 +258,9 @@ final class Statements {
       location(found, locations, pair._2(), creates, true);
     } else if (part instanceof scala.collection.Map<?, ?> map) {
       for (Map.Entry<?, ?> each : CollectionConverters.asJava(map).entrySet()) {
-        boolean isNamed = LOCATIONS.contains(each.getKey().toString().toLowerCase());
+        String key =
+            each.getKey().toString().toLowerCase(Locale.ROOT).replaceFirst("^option\\.", "");
+        boolean isNamed = LOCATIONS.contains(key) || OPENED.contains(key);
         location(found, locations, each.getValue(), creates, isNamed);
       }
     } else if (part instanceof scala.collection.Iterable<?> several) {

@@ -155,14 +155,17 @@ record StreamRights(ObjectNode relation, String rights, DataSource source) {
     return message;
   }
 
-  /** The files of a batch that no name of a file says, each by its folder: a batch has many. */
+  /**
+   * The files of a batch that no name of a file says, each by its folder: a batch has many. A link
+   * is the file that it leads to.
+   */
   private static Set<String> files(Collection<LogicalRelation> read, Set<String> named) {
     Set<String> found = new LinkedHashSet<>();
     for (LogicalRelation each : read) {
       if (each.relation() instanceof HadoopFsRelation files) {
         for (Path path : CollectionConverters.asJava(files.location().rootPaths())) {
           if (!named.contains(path.toString())) {
-            found.add((path.getParent() == null ? path : path.getParent()).toString());
+            found.add(LinkedFiles.place(path));
           }
         }
       }
