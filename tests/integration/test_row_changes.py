@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as f
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.merge.merge import RowKind
@@ -140,3 +145,190 @@ def test_changes_leave_files_out_as_a_whole(
     (plan,) = planned
     assert sum(len(split.files) for split in plan.splits) == files
     assert loaded(lake, name).read(predicate=col("st") == "changed").num_rows == 20
+
+
+# --- sources that answer differently the second time are read once ---
+
+KINDS = {
+    "files": "",
+    "vectors": "TBLPROPERTIES ('deletion-vectors.enabled' = 'true')",
+    "key": "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '12')",
+}
+GROUP_FILTER = "spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled"
+MERGE = (
+    "MERGE INTO {} t USING {} s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = 'new' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'added')"
+)
+
+
+@pytest.fixture
+def twelve(spark: SparkSession, table: Named) -> Callable[[str], str]:
+    """A function that makes a table of a kind with the rows 1 to 12, each in a file or bucket of its own."""
+
+    def make(kind: str = "files") -> str:
+        name = table("twelve")
+        spark.sql(f"CREATE TABLE {name} (id INT NOT NULL, v STRING) {KINDS[kind]}")
+        spark.range(1, 13, 1, 12).selectExpr("CAST(id AS INT) AS id", "'old' AS v").writeTo(name).append()
+        return name
+
+    return make
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    """A folder with the file `1`, into which the next one arrives after each reading."""
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    (folder / "1").touch()
+    return folder
+
+
+def landed(folder: str) -> Callable[..., Iterator[tuple[int]]]:
+    """A function for Spark's workers that reads the names in a folder; after it a file arrives."""
+
+    def read(*_: object) -> Iterator[tuple[int]]:
+        import os
+
+        names = sorted(int(name) for name in os.listdir(folder))  # noqa: PTH208 - in a worker
+        for name in names:
+            yield (name,)
+        with open(f"{folder}/{names[-1] + 1}", "x"):
+            pass
+
+    return read
+
+
+def view_of(spark: SparkSession, source: str, folder: Path) -> str:
+    """A source of a kind with the ids of the files in a folder, or with a random one."""
+    read = landed(str(folder))
+    if source == "folder":
+
+        class Reader(DataSourceReader):
+            def read(self, partition: object) -> Iterator[tuple[int]]:  # type: ignore[override]  # one partition
+                return read()
+
+        class Landing(DataSource):
+            @classmethod
+            def name(cls) -> str:
+                return "landing"
+
+            def schema(self) -> str:
+                return "id INT"
+
+            def reader(self, schema: object) -> Reader:  # type: ignore[override]  # of any schema
+                return Reader()
+
+        spark.dataSource.register(Landing)
+        spark.read.format("landing").load().createOrReplaceTempView("arrivals")
+    elif source == "rdd":
+        rows = spark.sparkContext.parallelize([0], 1).mapPartitions(read)
+        spark.createDataFrame(rows, "id INT").createOrReplaceTempView("arrivals")
+    elif source == "function":
+        last = f.udf(lambda _: max(each[0] for each in read()), "int", useArrow=False)
+        spark.range(0, 1, 1, 1).select(last("id").alias("id")).createOrReplaceTempView("arrivals")
+    elif source == "jdbc":
+        url = "jdbc:derby:memory:arrivals;create=true"
+        connection = spark._jvm.java.sql.DriverManager.getConnection(url)  # type: ignore[union-attr]  # there is one
+        with contextlib.suppress(Py4JJavaError):  # it is there already
+            connection.createStatement().execute(
+                "CREATE FUNCTION any_number() RETURNS DOUBLE LANGUAGE JAVA PARAMETER STYLE JAVA NO SQL "
+                "EXTERNAL NAME 'java.lang.Math.random'"
+            )
+        connection.close()
+        query = '(SELECT 1 + CAST(12 * any_number() AS INT) AS "id" FROM sysibm.sysdummy1) AS q'
+        spark.read.jdbc(url, query).createOrReplaceTempView("arrivals")
+    else:
+        assert source == "rand"
+        return "(SELECT 1 + CAST(12 * rand() AS INT) AS id)"
+    return "arrivals"
+
+
+def ids(spark: SparkSession, name: str, v: str | None = None) -> list[int]:
+    rows = spark.table(name).where("true" if v is None else f"v = '{v}'")
+    return sorted(row.id for row in rows.collect())
+
+
+ARRIVING = ["folder", "rdd", "function"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [*(("files", each) for each in (*ARRIVING, "jdbc", "rand")), ("vectors", "folder"), ("key", "folder")],
+)
+def test_a_merge_reads_its_source_once(
+    spark: SparkSession, twelve: Callable[[str], str], landing: Path, kind: str, source: str
+) -> None:
+    name = twelve(kind)
+    spark.sql(MERGE.format(name, view_of(spark, source, landing)))
+    assert ids(spark, name) == list(range(1, 13))
+    new = ids(spark, name, "new")
+    assert new == [1] if source in ARRIVING else len(new) == 1
+    arrived = ["1", "2"] if source in ARRIVING else ["1"]
+    assert sorted(path.name for path in landing.iterdir()) == arrived
+
+
+def test_without_the_filter_of_groups_too(
+    spark: SparkSession, twelve: Callable[..., str], landing: Path
+) -> None:
+    name = twelve()
+    spark.conf.set(GROUP_FILTER, "false")
+    try:
+        for source in ("rdd", "rand"):
+            spark.sql(MERGE.format(name, view_of(spark, source, landing)))
+            assert ids(spark, name) == list(range(1, 13))
+    finally:
+        spark.conf.unset(GROUP_FILTER)
+    assert sorted(path.name for path in landing.iterdir()) == ["1", "2"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_conditions_read_their_subqueries_once(
+    spark: SparkSession, twelve: Callable[[str], str], landing: Path, kind: str
+) -> None:
+    name, arrivals = twelve(kind), view_of(spark, "rdd", landing)
+    spark.sql(f"UPDATE {name} SET v = 'new' WHERE id IN (SELECT id FROM {arrivals})")
+    assert (ids(spark, name), ids(spark, name, "new")) == (list(range(1, 13)), [1])
+    spark.sql(f"UPDATE {name} SET v = 'two' WHERE id = (SELECT max(id) FROM {arrivals} WHERE id > 0)")
+    assert (ids(spark, name), ids(spark, name, "two")) == (list(range(1, 13)), [2])
+    spark.sql(f"DELETE FROM {name} t WHERE EXISTS (SELECT 1 FROM {arrivals} a WHERE a.id = t.id)")
+    assert ids(spark, name) == list(range(4, 13))
+    assert len(list(landing.iterdir())) == 4
+    spark.sql(f"DELETE FROM {name} WHERE id IN (SELECT 4 + CAST(9 * rand() AS INT))")
+    assert len(ids(spark, name)) == 8
+
+
+def test_rows_that_are_read_once_go_with_their_statement(
+    spark: SparkSession, twelve: Callable[..., str], landing: Path
+) -> None:
+    context: Any = spark.sparkContext._jsc
+
+    def kept() -> set[int]:
+        context.sc().listenerBus().waitUntilEmpty()
+        return set(context.getPersistentRDDs())
+
+    name, before = twelve(), kept()
+    arrivals = view_of(spark, "rdd", landing)
+    spark.sql(MERGE.format(name, arrivals))
+    twice = f"(SELECT id FROM {arrivals} UNION ALL SELECT id FROM {arrivals})"
+    with pytest.raises(Exception, match="MERGE_CARDINALITY_VIOLATION"):
+        spark.sql(MERGE.format(name, twice))
+    assert kept() == before
+
+
+def test_a_source_that_answers_equally_is_read_as_before(
+    spark: SparkSession, twelve: Callable[..., str]
+) -> None:
+    """Snapshots and constants can be read again, which finds the files to change."""
+    name = twelve()
+    values = "(SELECT CAST(id AS INT) AS id FROM range(3) JOIN VALUES (1) AS v(n) ON id = n)"
+    for source, once in (
+        (f"(SELECT max(id) AS id FROM {name} GROUP BY v)", False),
+        (values, False),
+        (f"(WITH q AS (SELECT id FROM {name}) SELECT id FROM q WHERE id < 3)", False),
+        (f"(SELECT id FROM {name} LIMIT 1)", True),
+        (f"(SELECT CAST(sum(id / 3D) AS INT) AS id FROM {name})", True),
+    ):
+        plan = spark.sql(f"EXPLAIN EXTENDED {MERGE.format(name, source)}").collect()[0][0]
+        assert ("ReadOnce" in plan) is once, source
+    spark.sql(MERGE.format(name, values))
+    assert ids(spark, name, "new") == [1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -212,6 +213,26 @@ def test_a_join_that_is_broadcast_all_the_same_has_dynamic_pruning(spark: SparkS
         subquery = spark.sql(joined.format(hint=""))
         assert sorted(row.id for row in subquery.collect()) == [6, 777, 1203]
         assert metrics(subquery, "facts")["files"] == 3
+
+
+def test_no_filter_by_another_reading_of_a_side_that_may_change(
+    spark: SparkSession, facts: str, tmp_path: Path
+) -> None:
+    """A join reads rows of a program once, those of files and snapshots as often as it helps."""
+    rows = spark.sql("SELECT id AS k, id % 3 AS kind FROM range(9)")
+    rows.write.parquet(str(tmp_path / "files"))
+    spark.read.parquet(str(tmp_path / "files")).createOrReplaceTempView("of_files")
+    spark.createDataFrame(rows.rdd, rows.schema).createOrReplaceTempView("of_rows")
+    query = f"SELECT f.id FROM {facts} f JOIN {{}} d ON f.id = d.k WHERE d.kind = 0"
+    some = "(SELECT * FROM of_files WHERE k + rand() < 100)"
+    separate = {**SHUFFLED, "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false"}
+    for values in (SHUFFLED, separate):
+        with confs(spark, values):
+            for side, is_read in (("of_files", True), ("of_rows", False), (some, False)):
+                frame = spark.sql(query.format(side))
+                found = plan(frame).lower()
+                assert ("might_contain" in found or "dynamicpruning" in found) is is_read, (side, values)
+                assert sorted(row.id for row in frame.collect()) == [0, 3, 6]
 
 
 def test_bloom_filters_that_are_switched_off_stay_so(spark: SparkSession, joined: str) -> None:

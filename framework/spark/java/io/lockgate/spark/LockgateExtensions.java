@@ -22,6 +22,8 @@ import io.lockgate.spark.rules.results.ResultPlans;
 import io.lockgate.spark.rules.streams.BatchValues;
 import io.lockgate.spark.rules.streams.KindsOfRows;
 import io.lockgate.spark.rules.writes.InsertClauses;
+import io.lockgate.spark.rules.writes.ReadOnceExec;
+import io.lockgate.spark.rules.writes.SingleReadings;
 import java.util.Collections;
 import java.util.Set;
 import java.util.WeakHashMap;
@@ -71,6 +73,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPostHocResolutionRule(session -> StateDifferences.RULE);
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> BatchValues.RULE);
+    // After all that looks at what a statement reads.
+    extensions.injectPostHocResolutionRule(session -> SingleReadings.RULE);
     extensions.injectCheckRule(session -> MisplacedLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
@@ -78,6 +82,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPlannerStrategy(session -> LastCheck.STRATEGY);
     extensions.injectPlannerStrategy(session -> ResultPlans.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
+    extensions.injectPlannerStrategy(session -> ReadOnceExec.STRATEGY);
     extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
     extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);
     extensions.injectQueryStagePrepRule(session -> BatchValues.ANSWERS);

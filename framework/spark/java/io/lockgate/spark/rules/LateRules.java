@@ -1,5 +1,6 @@
 package io.lockgate.spark.rules;
 
+import io.lockgate.spark.rules.pruning.ChangingSides;
 import io.lockgate.spark.rules.pruning.LargeSides;
 import io.lockgate.spark.rules.pruning.RuntimeBlooms;
 import io.lockgate.spark.rules.pruning.SmallSides;
@@ -22,6 +23,7 @@ public final class LateRules extends Rule<LogicalPlan> {
       List.of(
           Rewrites.RULE,
           RuntimeBlooms.RULE,
+          ChangingSides.RULE,
           Untranslatable.UNWRAPPING,
           RemainingConditions.RULE,
           SmallSides.RULE,

@@ -12,10 +12,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * The query of an INSERT until the table is known. It is never resolved, so Spark does not match
  * its columns with the table's before {@link InsertClauses} has looked at the statement.
  */
-final class PendingQuery extends LogicalPlan implements NodeProduct {
+public final class PendingQuery extends LogicalPlan implements NodeProduct {
   private final LogicalPlan child;
 
-  PendingQuery(LogicalPlan child) {
+  public PendingQuery(LogicalPlan child) {
     this.child = child;
   }
 
