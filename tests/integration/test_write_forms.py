@@ -262,3 +262,64 @@ def test_schema_evolution_is_refused_by_name(spark: SparkSession, middle: str, n
     with pytest.raises(AnalysisException, match=r"WITH SCHEMA EVOLUTION does not add columns to table"):
         merged.whenNotMatched().insertAll().withSchemaEvolution().merge()
     assert spark.table(middle).count() == 0
+
+
+CHANGES = (
+    "INSERT INTO {t} VALUES (9, 'z')",
+    "DELETE FROM {t} WHERE id = 9",
+    "MERGE INTO {t} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 7",
+    "UPDATE {t} SET id = 8 WHERE id = 7",
+    "INSERT OVERWRITE {t} PARTITION (p = 'x') VALUES (4)",
+    "CALL lake.sys.drop_partition('{n}', 'p=y')",
+    "CALL lake.sys.rollback('{n}', '1')",
+    "ALTER TABLE {t} ADD COLUMNS (more INT)",
+    "INSERT INTO {t} VALUES (5, 'z', 1)",
+    "TRUNCATE TABLE {t}",
+)
+
+
+@pytest.mark.parametrize(
+    "changes", [(CHANGES[0], CHANGES[5]), pytest.param(CHANGES, marks=pytest.mark.long, id="all")]
+)
+def test_what_is_cached_shows_each_change(
+    spark: SparkSession, target: Callable[[str], str], load: Load, database: str, changes: tuple[str, ...]
+) -> None:
+    """Of frames, of CACHE TABLE and of views; also a frame that was cached before two changes."""
+    name = target("append")
+    shapes = {
+        "rows": f"SELECT id, p FROM {name} WHERE id > 0",
+        "sum": f"SELECT count(*), sum(id) FROM {name}",
+        "files": f"SELECT sum(record_count) FROM lake.{database}.`t$files`",
+    }
+
+    def found(query: str) -> list[Any]:
+        return sorted(tuple(row) for row in spark.sql(query).collect())
+
+    try:
+        spark.sql(f"CACHE TABLE {name}")
+        spark.sql(f"CREATE TEMPORARY VIEW cached_rows AS {shapes['rows']}")
+        spark.sql("CACHE TABLE cached_rows")
+        before: dict[str, DataFrame] = {}
+        for change in changes:
+            frames = {shape: spark.sql(query).cache() for shape, query in shapes.items()}
+            assert all(frame.count() for frame in frames.values())
+            spark.sql(change.format(t=name, n=f"{database}.t"))
+            cached = {shape: found(query) for shape, query in shapes.items()}
+            cached["view"] = found("SELECT * FROM cached_rows")
+            of_frames = {
+                (shape, age): sorted(tuple(row) for row in frame.collect())
+                for age, some in enumerate((frames, before))
+                for shape, frame in some.items()
+            }
+            rows = [(row["id"], row["p"]) for row in load("t").read().to_pylist()]
+            truth: dict[str, list[Any]] = {
+                "rows": sorted(rows),
+                "sum": [(len(rows), sum(row[0] for row in rows) if rows else None)],
+                "files": [(len(rows) or None,)],
+            }
+            assert cached == {**truth, "view": truth["rows"]}, change
+            assert of_frames == {key: truth[key[0]] for key in of_frames}, change
+            before = {shape: spark.sql(query).cache() for shape, query in shapes.items()}
+    finally:
+        spark.catalog.clearCache()
+        spark.catalog.dropTempView("cached_rows")

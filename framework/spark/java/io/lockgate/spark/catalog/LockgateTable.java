@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -43,6 +45,8 @@ public abstract class LockgateTable extends LoadedTable
         SupportsDeleteV2,
         SupportsRowLevelOperations,
         SupportsAtomicPartitionManagement {
+  private volatile Supplier<Table> newest;
+
   LockgateTable(ObjectNode request, JsonNode spec) {
     super(request, spec);
   }
@@ -77,8 +81,26 @@ public abstract class LockgateTable extends LoadedTable
         TableCapability.OVERWRITE_DYNAMIC);
   }
 
+  /**
+   * From now on a query on this state reads the newest one: Spark's cache had its rows, which a
+   * commit has changed, and a DataFrame that was cached still names it.
+   */
+  void readNewest(Supplier<Table> newest) {
+    if (!timeTravel() && request().get("privileges").isEmpty()) {
+      this.newest = newest;
+    }
+  }
+
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+  public final ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    Table found = newest == null ? this : newest.get();
+    return found instanceof LockgateTable table
+            && Set.of(table.structType().fields()).containsAll(List.of(structType().fields()))
+        ? table.scanBuilder(options)
+        : scanBuilder(options);
+  }
+
+  ScanBuilder scanBuilder(CaseInsensitiveStringMap options) {
     return new LockgateScanBuilder(this, scanRequest(options), false);
   }
 
@@ -120,6 +142,7 @@ public abstract class LockgateTable extends LoadedTable
     ObjectNode ask = request();
     ask.set("filters", Predicates.toJson(predicates));
     Committed.note(request(), Bridge.ask("delete.where", ask));
+    CachedPlans.refreshTable(request());
   }
 
   @Override
@@ -159,7 +182,9 @@ public abstract class LockgateTable extends LoadedTable
         row.add(Values.toJson(partition.get(i, type), type));
       }
     }
-    return Bridge.ask("partition.drop", ask).asBoolean();
+    boolean dropped = Bridge.ask("partition.drop", ask).asBoolean();
+    CachedPlans.refreshTable(request());
+    return dropped;
   }
 
   @Override

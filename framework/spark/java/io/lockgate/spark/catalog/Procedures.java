@@ -133,7 +133,12 @@ public final class Procedures {
       }
       ObjectNode ask = request.deepCopy();
       ask.set("arguments", Values.rowToJson(arguments, row));
-      JsonNode rows = Bridge.ask("procedure.call", ask).get("rows");
+      JsonNode rows;
+      try {
+        rows = Bridge.ask("procedure.call", ask).get("rows");
+      } finally {
+        CachedPlans.refreshChanged(); // one that fails may have committed before
+      }
       StructType output = new StructType();
       for (JsonNode column : spec.get("result")) {
         output =

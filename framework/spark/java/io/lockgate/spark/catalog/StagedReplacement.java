@@ -43,6 +43,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
     ObjectNode ask = request().put("target", target);
     ask.put("base_snapshot_id", basis()).put("base_commit_id", basisCommit());
     Committed.note(request(), Bridge.ask("table.commit_staged", ask));
+    CachedPlans.refreshTable(request().put("name", target));
   }
 
   @Override

@@ -63,8 +63,8 @@ public final class ViewTable extends LockgateTable {
   }
 
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return view == null ? super.newScanBuilder(options) : new ViewScanBuilder(options);
+  ScanBuilder scanBuilder(CaseInsensitiveStringMap options) {
+    return view == null ? super.scanBuilder(options) : new ViewScanBuilder(options);
   }
 
   private RuntimeException readOnly() {

@@ -168,6 +168,7 @@ final class WriteJob {
     }
     JsonNode answer = Bridge.ask("write.commit", request);
     Committed.note(table.request(), answer, request.get("messages"));
+    CachedPlans.refreshTable(table.request());
   }
 
   void abort(Long epoch, WriterCommitMessage[] messages) {

@@ -1,0 +1,120 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.execution.CacheManager;
+import org.apache.spark.sql.execution.CachedData;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.collection.Iterable;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Lets cached plans show what a commit has changed: those of DataFrames, of CACHE TABLE and of
+ * views.
+ *
+ * <p>After a write Spark computes those of the table again, by its name. It knows neither the
+ * commits of a CALL, nor that the rows of {@code t$files} come from {@code t}; and a DataFrame that
+ * was cached before names an older state than what was computed again.
+ */
+final class CachedPlans {
+  private CachedPlans() {}
+
+  /** After a write to a table. */
+  static void refreshTable(ObjectNode table) {
+    SparkSession session = SparkSession.active();
+    for (DataSourceV2Relation relation : relations(session)) {
+      if (isOf(relation, table)) {
+        refresh(session, relation);
+      }
+    }
+  }
+
+  /** After a CALL, which may have committed to any table, or dropped it. */
+  static void refreshChanged() {
+    SparkSession session = SparkSession.active();
+    for (DataSourceV2Relation relation : relations(session)) {
+      try {
+        if (!newest(relation).equals(relation.table())) {
+          refresh(session, relation);
+        }
+      } catch (RuntimeException gone) { // or hidden: whoever reads it next is told
+        session.sharedState().cacheManager().uncacheQuery(session, relation, true);
+      }
+    }
+  }
+
+  private static void refresh(SparkSession session, DataSourceV2Relation relation) {
+    if (relation.table() instanceof LockgateTable cached) {
+      cached.readNewest(() -> newest(relation));
+    }
+    session.sharedState().cacheManager().recacheByPlan(session, relation);
+  }
+
+  private static Table newest(DataSourceV2Relation relation) {
+    try {
+      return ((TableCatalog) relation.catalog().get()).loadTable(relation.identifier().get());
+    } catch (NoSuchTableException gone) {
+      throw Bridge.failure(gone.getMessage());
+    }
+  }
+
+  /** The relations of ours in cached plans. */
+  private static List<DataSourceV2Relation> relations(SparkSession session) {
+    CacheManager manager = session.sharedState().cacheManager();
+    List<DataSourceV2Relation> found = new ArrayList<>();
+    if (!manager.isEmpty()) {
+      for (Object cached : CollectionConverters.asJava(cachedData(manager))) {
+        collect(((CachedData) cached).plan(), found);
+      }
+    }
+    return found;
+  }
+
+  /** By reflection: Spark lets only those ask that have a plan, or a name. */
+  private static Iterable<?> cachedData(CacheManager manager) {
+    try {
+      Method cachedData = CacheManager.class.getDeclaredMethod("cachedData");
+      cachedData.setAccessible(true);
+      return (Iterable<?>) cachedData.invoke(manager);
+    } catch (ReflectiveOperationException failure) {
+      throw new IllegalStateException(
+          "this version of Spark keeps cached plans in another way", failure);
+    }
+  }
+
+  private static void collect(LogicalPlan plan, List<DataSourceV2Relation> found) {
+    if (plan instanceof DataSourceV2Relation relation
+        && relation.catalog().isDefined()
+        && relation.identifier().isDefined()
+        && (relation.table() instanceof LockgateTable table && !table.timeTravel()
+            || relation.table() instanceof SystemTable)) {
+      found.add(relation);
+    }
+    CollectionConverters.asJava(plan.children()).forEach(child -> collect(child, found));
+    CollectionConverters.asJava(plan.subqueries()).forEach(query -> collect(query, found));
+  }
+
+  /** Tells whether a relation is a table, one of its system tables, or one of its warehouse. */
+  private static boolean isOf(DataSourceV2Relation relation, ObjectNode table) {
+    ObjectNode request =
+        relation.table() instanceof LockgateTable cached
+            ? cached.request()
+            : ((SystemTable) relation.table()).request();
+    if (!request.get("catalog").equals(table.get("catalog"))) {
+      return false;
+    }
+    String name = request.get("name").asText();
+    String own = table.get("name").asText();
+    return request.get("namespace").equals(table.get("namespace"))
+        ? name.equals(own) || name.startsWith(own + "$")
+        : relation.table() instanceof SystemTable; // such as sys.tables
+  }
+}
