@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockgate.errors import InputError, LineageError
+from lockgate.errors import InputError, LineageError, RecordsRefusedError
 
 # As OpenLineage's own clients call them.
 URL_VARIABLE = "OPENLINEAGE_URL"
@@ -23,6 +23,10 @@ _ENDPOINT = "api/v1/lineage"
 
 # A service that is busy or away for a moment: worth another try.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+# An event of a bad form, one that is too large, one with bad values: no later try changes that.
+_REFUSALS = frozenset({400, 413, 422})
+_MOST_REFUSED = 100
+_MOST_NAMED = 5
 _LONGEST_WAIT = 60.0
 _SHOWN = 200
 
@@ -61,12 +65,28 @@ class Delivery:
         return cls(f"{base.rstrip('/')}/{endpoint.lstrip('/')}", key, **values)
 
     def send(self, events: Iterable[Mapping[str, Any]]) -> int:
-        """Send events in order and return their number; LineageError names the one that is not taken."""
+        """Send events in order and return their number.
+
+        Raises LineageError at the first event that the service could take another time, and at the end if it
+        refused some for good; the error names them.
+        """
         opener = urllib.request.build_opener(_NoRedirects())
-        count = 0
-        for count, event in enumerate(events, 1):
-            self._send_one(opener, event, count)
-        return count
+        sent, refused = 0, list[str]()
+        for number, event in enumerate(events, 1):
+            try:
+                self._send_one(opener, event, number)
+            except RecordsRefusedError as error:
+                refused.append(str(error))
+                if not sent and len(refused) >= _MOST_REFUSED:
+                    break  # the service is wrong, not they
+            else:
+                sent += 1
+        if refused:
+            raise LineageError(
+                f"{self.url} took {sent} events and refused {len(refused)} for good: "
+                f"{'; '.join(refused[:_MOST_NAMED])}"
+            )
+        return sent
 
     def _send_one(self, opener: urllib.request.OpenerDirector, event: Mapping[str, Any], number: int) -> None:
         request = urllib.request.Request(self.url, json.dumps(event).encode(), self._headers(), method="POST")  # noqa: S310 - http or https: checked above
@@ -79,6 +99,8 @@ class Delivery:
                 with error:
                     passes, reason = error.code in _PASSING, _reason(error)
                     asked = _seconds(error.headers.get("Retry-After"))
+                if error.code in _REFUSALS:
+                    raise RecordsRefusedError(f"event {number}: {reason}") from None
             except (OSError, http.client.HTTPException) as error:
                 passes, reason, asked = True, f"{type(error).__name__}: {error}", None
             if wait is None or not passes:

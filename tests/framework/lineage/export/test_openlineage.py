@@ -218,6 +218,21 @@ def test_a_refusal_is_final(service: Service, status: int) -> None:
     assert len(service.taken) == 1
 
 
+def test_a_refused_event_does_not_hold_up_the_others(service: Service) -> None:
+    service.answers = [201, 422, 201, 400, 201]
+    with pytest.raises(
+        LineageError, match=r"took 3 events and refused 2 for good: event 2: .*event 4: status 400"
+    ):
+        Delivery.from_environment(service.url, waits=(9.0,)).send([{"n": n} for n in range(1, 6)])
+    assert [each["n"] for _, _, each in service.taken] == [1, 3, 5]
+
+
+def test_a_service_that_refuses_everything_is_not_asked_for_long(service: Service) -> None:
+    service.answers = [400] * 1_000
+    with pytest.raises(LineageError, match="took 0 events and refused 100 for good"):
+        Delivery.from_environment(service.url, waits=(9.0,)).send([{}] * 1_000)
+
+
 def test_nobody_listens(service: Service) -> None:
     place = Delivery("http://127.0.0.1:9/api", waits=(0.0,))
     with pytest.raises(LineageError, match="refused"):
