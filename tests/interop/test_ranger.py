@@ -6,11 +6,17 @@ Needs mvn and Java; the jars come by Maven the first time.
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
-from ranger_random import SHAPES, engine_of, generate
+from ranger_random import SHAPES, asked_of, engine_of, generate
 from ranger_referee import Referee, answer_of, fields_of
+from ranger_scripts import script
+
+from lockgate.framework.governance.ranger.conditions.environment import KNOWN, Environment
+from lockgate.framework.governance.ranger.conditions.script import compiled
+from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError
 
 pytestmark = pytest.mark.interop
 
@@ -68,3 +74,22 @@ def test_kept_answers_to_scripts_are_rangers(ranger: Referee) -> None:
     (answers,) = ranger.ask([world])
     found = [[each["holds"], each.get("value")] for each in answers[1:]]
     assert dict(zip(kept["scripts"], found, strict=True)) == kept["scripts"]
+
+
+def test_random_scripts_hold_as_in_ranger_or_are_refused(ranger: Referee) -> None:
+    kept = json.loads((FIXTURES / "conditionevaluator" / "answers.json").read_text())
+    rnd = random.Random(2)
+    scripts = [script(rnd) for _ in range(1_500)]
+    world = {**generate(0, SHAPES["conditions"]), "requests": [kept["request"]]}
+    world["scripts"] = [{"request": 0, "script": each} for each in scripts]
+    (answers,) = ranger.ask([world])
+    asked = engine_of(world).prepared(asked_of(kept["request"]))
+    refused = 0
+    for text, theirs in zip(scripts, answers[1:], strict=True):
+        try:
+            ours = compiled(text, KNOWN).holds(Environment(asked))
+        except ScriptError:
+            refused += 1
+        else:
+            assert ours == theirs["holds"], text
+    assert refused < 200

@@ -333,6 +333,7 @@ def asked_of(said: Said) -> RangerRequest:
         user=said["user"],
         groups=frozenset(said["userGroups"]),
         owner=said["resource"]["ownerUser"],
+        action=said.get("action"),
         scope=said.get("resourceMatchingScope") or "SELF",
         tags=said.get("tags") or (),
         at=datetime.strptime(at, "%Y%m%d-%H:%M:%S.%f%z") if at else None,
