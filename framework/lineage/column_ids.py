@@ -12,6 +12,8 @@ from lockgate.framework.lineage.model.names import column_path, column_text
 if TYPE_CHECKING:
     from lockgate.framework.lineage.capture import NamedDataset
 
+_NAMING = ("RENAME_COLUMN", "ADD_COLUMNS")
+
 
 def ids_of(
     kind: str,
@@ -32,8 +34,8 @@ def ids_of(
     for number, names in sorted(wanted.items()):
         dataset = target if number == TARGET else inputs[number]
         if dataset is not None and names:
-            # A statement that renames columns was analysed under the schema before it.
-            ids = _ids(dataset, is_newest=number == TARGET and kind == "RENAME_COLUMN")
+            # A statement that names columns anew was analysed under the schema before it.
+            ids = _ids(dataset, is_newest=number == TARGET and kind in _NAMING)
             found += _ids_among(ids, number, names)
     return tuple(found)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import AccessDeniedError
+from lockgate.errors import AccessDeniedError, LockgateError
 from lockgate.framework.access import Action
-from lockgate.framework.lineage.model.names import split_name
+from lockgate.framework.lineage.model.names import column_path, split_name
 from lockgate.framework.lineage.questions.vertices import VertexMatch, find, vertices
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Identifier, grant_by_name
@@ -40,6 +41,30 @@ class Readable:
         """Raise AccessDeniedError, which says what to apply for, unless they may read the dataset."""
         if not self(vertex):
             self._ask(vertex.name)
+
+    def without_namesakes(
+        self, database: sqlite3.Connection, whole: Vertex, match: VertexMatch
+    ) -> VertexMatch:
+        """Return a match without dropped columns whose names other columns of the table have now."""
+        parts, _ = split_name(whole.name)
+        if whole.namespace or whole.type != "table" or len(parts) != 2:
+            return match
+        try:
+            table = self._catalog.load_table(Identifier(*parts))
+        except LockgateError:  # dropped, or a branch that is gone: it has no columns now
+            return match
+        stored = database.execute(
+            "SELECT f.id, f.name, f.uid FROM field f JOIN dataset d ON d.id = f.dataset "
+            "WHERE d.id = ? AND d.uid = ?",
+            (match.dataset, str(table.table_id)),
+        ).fetchall()
+        live = {field.name.lower(): str(field.id) for field in table.schema.fields}
+        namesakes = {
+            number
+            for number, name, uid in stored
+            if uid and live.get(column_path(name)[0].lower(), uid.split(".")[0]) != uid.split(".")[0]
+        }
+        return replace(match, fields=tuple(each for each in match.fields if each not in namesakes))
 
     def _may_read(self, name: str) -> bool:
         try:
@@ -80,9 +105,10 @@ def find_readable(
 ) -> VertexMatch:
     """Find what `text` names, as `find` does; AccessDeniedError if its table may not be read.
 
-    Names that are like an unknown one are those of tables that may be read.
+    Names that are like an unknown one are those of tables that may be read. A column that was added under the
+    name of a dropped one is another, of which nothing may be known yet.
     """
     found = find(database, text, catalog, may_read)
     [whole] = vertices(database, [-found.dataset]).values()
     may_read.require(whole)
-    return found
+    return found if found.snapshot is not None else may_read.without_namesakes(database, whole, found)

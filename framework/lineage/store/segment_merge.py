@@ -28,7 +28,7 @@ from lockgate.framework.lineage.store.numbering import Numbering
 KEPT_RUNS = 100
 _DROPS = ("DROP_TABLE", "DROP_VIEW")
 # They give names, and no values.
-_CHANGES = ("RENAME_TABLE", "RENAME_COLUMN", "DROP_COLUMNS")
+_CHANGES = ("RENAME_TABLE", "RENAME_COLUMN", "DROP_COLUMNS", "ADD_COLUMNS")
 
 
 class Merger:
@@ -154,6 +154,9 @@ class Merger:
         if shape.kind == "DROP_COLUMNS":
             for name in shape.columns:
                 self._numbers.drop(target, name, ids.get(name, ""), run.ended)
+        if shape.kind == "ADD_COLUMNS":
+            for name, uid in ids.items():
+                self._numbers.field(target, name, uid, run.ended)
         for name, _, _, _ in shape.edges if shape.kind == "RENAME_COLUMN" else ():
             self._numbers.field(target, name, ids.get(name, ""), run.ended)
         if shape.kind == "RENAME_TABLE" and shape.inputs:

@@ -88,6 +88,13 @@ def test_a_column_that_was_dropped_gives_nothing_to_its_namesake(tmp_path: Path)
     assert gone == {"a": False}
 
 
+def test_a_column_that_is_added_again_starts_without_a_history(tmp_path: Path) -> None:
+    dropped = Shape("DROP_COLUMNS", T, columns=("a",), ids=((-1, "a", "3"),))
+    added = Shape("ADD_COLUMNS", T, columns=("a",), ids=((-1, "a", "7"),))
+    index = indexed(tmp_path, [HISTORY[0], (2, dropped), (3, added)])
+    assert sources(index, "hr.t.a") == {"hr.t.a"}
+
+
 def test_members_of_a_renamed_struct(tmp_path: Path) -> None:
     shape = Shape("INSERT", T, (FILE,), (("s.zip", 0, "z", 1),), ids=((-1, "s.zip", "3.zip"),))
     after = Shape("INSERT", T, (FILE,), (("r.zip", 0, "y", 1),), ids=((-1, "r.zip", "3.zip"),))
