@@ -49,6 +49,23 @@ def test_every_setting_of_the_installed_spark_is_judged(lake: Lake) -> None:
     assert [name for name in names if not is_judged(name) and not settings.isStaticConfigKey(name)] == []
 
 
+def test_the_clone_that_fills_a_cache_has_changed_nothing(limited: World, lake: Lake, people: str) -> None:
+    """Spark changes options of the driver's JVM after the start, so that they differ from the session's."""
+    session: Any = limited.session("ann")
+    given, conf = session._jsparkSession.initialSessionOptions(), lake.spark.sparkContext._jsc.sc().conf()  # type: ignore[union-attr]  # no Connect
+    name = next(key for key in ("spark.ui.enabled", "spark.master") if given.contains(key))
+    before = conf.get(name)
+    conf.set(name, "as Spark has it")
+    try:
+        frame = session.sql(f"SELECT id, ssn FROM {people}").cache()
+        assert sorted(map(tuple, frame.collect())) == SEEN
+        session.sql(f"CACHE TABLE kept AS SELECT id, ssn FROM {people} WHERE id > 0")
+        assert limited.sql("SELECT * FROM kept") == SEEN
+    finally:
+        conf.set(name, before)
+        session.catalog.clearCache()
+
+
 @pytest.mark.parametrize(("setting", "value"), UNFIT)
 def test_what_policies_compute_takes_the_settings_of_the_server(
     limited: World, people: str, setting: str, value: str

@@ -28,6 +28,12 @@ public final class ChangedSettings {
   /** Settings of the application itself, by the session's name, which lives as long as it does. */
   private static final Map<String, Map<String, String>> OWN = new WeakHashMap<>();
 
+  /**
+   * What sessions were started with, by their names. Spark clones a session to fill a cache, and
+   * the clone forgets these options: its settings would differ from those of the application.
+   */
+  private static final Map<String, Map<String, String>> STARTED = new WeakHashMap<>();
+
   private ChangedSettings() {}
 
   /** Notes that the application, and no client, sets this in a session. */
@@ -69,8 +75,19 @@ public final class ChangedSettings {
     for (Tuple2<String, String> each : session.sparkContext().conf().getAll()) {
       found.put(each._1(), each._2());
     }
-    found.putAll(asJava(session.initialSessionOptions()));
+    found.putAll(startedWith(session));
     return found;
+  }
+
+  private static Map<String, String> startedWith(SparkSession session) {
+    Map<String, String> own = asJava(session.initialSessionOptions());
+    String name = RequestSessions.nameOf(session); // a clone has the name of its origin
+    synchronized (STARTED) {
+      if (!own.isEmpty()) {
+        STARTED.put(name, own);
+      }
+      return STARTED.getOrDefault(name, own);
+    }
   }
 
   private static Map<String, String> asJava(
