@@ -32,6 +32,12 @@ def message_of(spark: SparkSession, statement: str) -> str:
     return text
 
 
+def test_statistics_of_a_whole_database_are_refused_by_name(spark: SparkSession, database: str) -> None:
+    message = message_of(spark, f"ANALYZE TABLES IN lake.{database} COMPUTE STATISTICS")
+    assert "ANALYZE TABLES is not supported in catalog lake" in message
+    spark.sql("ANALYZE TABLES IN spark_catalog.default COMPUTE STATISTICS")
+
+
 def test_unknown_table(spark: SparkSession, table: Named) -> None:
     spark.sql(f"CREATE TABLE {table('planes')} (tailnum STRING)")
     for statement in (

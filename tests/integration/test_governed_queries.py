@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.session.session import dispatcher
 
 if TYPE_CHECKING:
+    from pyspark.sql import Row
+
     from lockgate import Lake
 
     Named = Callable[[str], str]
@@ -89,6 +93,26 @@ def test_data_frames_are_governed(limited: World, people: str) -> None:
     for refused in (seen.collect, lambda: seen.cache().count(), lambda: seen.filter("salary > 1").count()):
         with pytest.raises(AnalysisException, match=r"column .*\.people\.salary"):
             refused()
+
+
+def test_rows_are_governed_in_threads_without_a_session(limited: World, people: str, tmp_path: Path) -> None:
+    """As those of a program that hands a frame to a pool."""
+    seen = limited.session("ann").table(people).select("id", "ssn")
+    folder = tmp_path / "rows"
+    folder.mkdir()
+
+    def note(rows: Iterable[Row]) -> None:
+        with open(f"{folder}/{uuid.uuid4()}", "w") as out:
+            out.writelines(f"{row.id} {row.ssn}\n" for row in rows)
+
+    with ThreadPoolExecutor(1) as threads:
+        assert sorted(map(tuple, threads.submit(lambda: seen.rdd.collect()).result())) == SEEN
+        for run in (lambda: seen.foreachPartition(note), lambda: seen.foreach(lambda row: note([row]))):
+            threads.submit(run).result()
+            lines = [line for each in folder.iterdir() for line in each.read_text().splitlines()]
+            assert sorted(lines) == [f"{number} {ssn}" for number, ssn in SEEN]
+            for each in folder.iterdir():
+                each.unlink()
 
 
 def test_two_users_alternate_with_caches(limited: World, people: str) -> None:

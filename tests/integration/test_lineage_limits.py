@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from lockgate.framework.lineage.pending_statements import wait_for_records
 
@@ -44,6 +45,16 @@ def test_counters_are_among_the_metrics_of_spark(lake: Lake) -> None:
     status = lake.lineage_status()
     assert shown == {name: status[name] for name in COUNTERS}
     assert shown["seen"] > 0
+
+
+def test_a_statement_that_cannot_be_analysed_keeps_its_own_stack(lake: Lake) -> None:
+    """Spark throws the exception of a plan again, with the stack of whoever asks for the plan."""
+    with pytest.raises(AnalysisException) as failed:
+        lake.sql("SELECT no_column")
+    wait_for_records(lake.spark)
+    origin: Any = failed.value._origin
+    assert [str(frame) for frame in origin.getStackTrace() if "lineage" in str(frame)] == []
+    assert "UNRESOLVED_COLUMN" in str(failed.value)
 
 
 @pytest.mark.long

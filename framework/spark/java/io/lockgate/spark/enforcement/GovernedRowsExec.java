@@ -18,6 +18,7 @@ import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction0;
 
 /**
  * The rows of a relation that a user sees, computed by a plan of its own.
@@ -40,8 +41,12 @@ public final class GovernedRowsExec extends LeafRowsExec {
   /** The plan of the relation, its row filter and its masks; made when the rows are wanted. */
   private synchronized SparkPlan inner() {
     if (inner == null) {
-      Govern.settingsSuit(session(), barrier.guarded());
-      inner = HiddenFailures.hiding(() -> barrier.planned(session(), isBucketed()));
+      inner =
+          active(
+              () -> {
+                Govern.settingsSuit(session(), barrier.guarded());
+                return HiddenFailures.hiding(() -> barrier.planned(session(), isBucketed()));
+              });
     }
     return inner;
   }
@@ -74,15 +79,26 @@ public final class GovernedRowsExec extends LeafRowsExec {
 
   @Override
   public RDD<InternalRow> doExecute() {
-    return inner()
-        .execute()
+    return active(() -> inner().execute())
         .mapPartitions(new HiddenFailures(), true, ClassTag$.MODULE$.apply(InternalRow.class));
   }
 
   /** Rows that the driver has read need no job. */
   private <T> T alone(Supplier<T> ofDriver, Supplier<T> otherwise) {
     boolean isRead = inner().children().isEmpty() && inner().expressions().isEmpty();
-    return isRead ? HiddenFailures.hiding(ofDriver) : otherwise.get();
+    return isRead ? active(() -> HiddenFailures.hiding(ofDriver)) : otherwise.get();
+  }
+
+  /** Does work in the session of the query: threads of a program's own have none. */
+  private <T> T active(Supplier<T> work) {
+    return session()
+        .withActive(
+            new AbstractFunction0<T>() {
+              @Override
+              public T apply() {
+                return work.get();
+              }
+            });
   }
 
   @Override

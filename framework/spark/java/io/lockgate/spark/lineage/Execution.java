@@ -5,6 +5,7 @@ import io.lockgate.spark.enforcement.parts.StatementText;
 import io.lockgate.spark.write.Committed;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -29,6 +30,10 @@ record Execution(
     String error) {
   boolean isNested() {
     return root != id;
+  }
+
+  boolean isAnalysed() {
+    return plans.tracker().phases().contains(QueryPlanningTracker.ANALYSIS());
   }
 
   boolean isBatch() {

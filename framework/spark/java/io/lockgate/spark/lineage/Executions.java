@@ -132,14 +132,12 @@ final class Executions {
         && execution.error() == null;
   }
 
+  /**
+   * The analysed plan, or null. A plan that could not be analysed is not asked for: Spark would
+   * throw the statement's own exception again, with the stack of this thread in it.
+   */
   private static LogicalPlan analysed(Execution execution) {
-    try {
-      return execution.plans().analyzed();
-    } catch (RuntimeException | Error failed) {
-      return null; // as it failed before
-    } catch (Exception failed) {
-      return null;
-    }
+    return execution.isAnalysed() ? execution.plans().analyzed() : null;
   }
 
   private static boolean writes(Statement statement) {
