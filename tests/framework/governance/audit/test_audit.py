@@ -311,6 +311,7 @@ def _spooled(folder: Path, files: int) -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.long
 def test_two_processes_deliver_each_record_of_a_spool_once(tmp_path: Path) -> None:
     """The second one delivers while the first is within its write, and again after that one was killed."""
     lines = _spooled(tmp_path, 3)
@@ -371,6 +372,22 @@ def test_a_refused_record_does_not_hold_up_the_others(
     if has_spool:
         assert [line["n"] for line in lines_of(tmp_path / "spool" / "refused.json")] == [0, 57]
         assert str(tmp_path / "spool" / "refused.json") in caplog.text
+
+
+def test_the_log_counts_what_destinations_refuse(tmp_path: Path) -> None:
+    class Refusing(Down):
+        def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
+            if any(line["resource"] == "lake/db/t1" for line in lines):
+                raise RecordsRefusedError("status 400")
+            super().write(lines)
+
+    sink = Refusing(up=True)
+    log = AuditLog(sink, tmp_path / "audit.json", service="lake", spool=tmp_path / "spool")
+    for number in range(3):
+        log(record(number))
+    log.close()
+    assert (log.refused, log.written, log.dropped) == (1, 5, 0)
+    assert [line["resource"] for line in sink.lines] == ["lake/db/t0", "lake/db/t2"]
 
 
 def test_a_destination_that_refuses_everything_keeps_the_spool(tmp_path: Path) -> None:

@@ -460,3 +460,48 @@ def test_a_script_that_turns_out_to_be_unknown_opens_nothing() -> None:
     on_deny = Engine(service(allow("lake.db.*", **ANN), deny("lake.db.*", **ANN, **unknown)), users=users)
     with pytest.raises(PolicyError, match="replace"):
         allowed(on_deny, "lake.db.t")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "tags", "holds"),
+    [
+        ("AnyOfExpectedTagsPresent", ["PII,PCI"], ["PII"], False),
+        ("AnyOfExpectedTagsPresent", [" PII ", "PCI"], ["PII"], True),
+        ("NoneOfExpectedTagsPresent", ["PII,PCI"], ["PII"], True),
+        ("NoneOfExpectedTagsPresent", ["PII"], ["PII"], False),
+        ("TagsAllPresent", ["PII,PCI"], ["PII", "PCI"], False),
+        ("TagsAllPresent", ["PII", "PCI"], ["PII", "PCI"], True),
+        ("TagsAllPresent", ["PII", "PCI"], ["PII"], False),
+    ],
+)
+def test_conditions_on_tags_have_a_tag_a_value(
+    kind: str, values: list[str], tags: list[str], holds: bool
+) -> None:
+    conditions = [{"name": "tags", "evaluator": f"org.apache.ranger.Ranger{kind}ConditionEvaluator"}]
+    limited = allow("lake.db.*", **ANN, conditions=[{"type": "tags", "values": values}])
+    found = Engine(service(limited, serviceDef=definition(policyConditions=conditions)))
+    assert allowed(found, "lake.db.t", tags=[{"type": each} for each in tags]) is holds
+
+
+@pytest.mark.parametrize(
+    ("script", "holds"),
+    [
+        ("UG.length > 0", False),
+        ("UG.indexOf('g2') >= 0", False),
+        ("UR.length > 1", False),
+        ("ctx.getAccessType().equals('select')", False),
+        ("USER.state", False),
+        ("UGNAMES", False),
+        ("'yes'", False),
+        ("ctx.result = true; false", False),
+        ("ctx.result = true; 1", True),
+        ("UGNAMES.indexOf('g2') >= 0", True),
+        ("ctx.getUser().equals('ann')", True),
+        ("", True),
+    ],
+)
+def test_scripts_hold_by_a_boolean_only(script: str, holds: bool) -> None:
+    limited = allow("lake.db.*", **ANN, conditions=[{"type": "script", "values": [script]}])
+    users = {"userAttrMapping": {"ann": {"state": "CA"}}}
+    found = Engine(service(limited), users=users)
+    assert allowed(found, "lake.db.t", groups=frozenset({"g1", "g2"})) is holds

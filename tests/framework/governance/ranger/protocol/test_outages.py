@@ -56,13 +56,14 @@ def test_a_slow_admin_holds_up_nobody_for_long(admin: StandIn, tmp_path: Path) -
 
 
 def test_an_answer_of_a_byte_now_and_then_ends(admin: StandIn, tmp_path: Path) -> None:
-    found = refreshed(admin, tmp_path, timeout_seconds=0.05)
+    found = refreshed(admin, tmp_path, timeout_seconds=0.5)
     admin.has["plugins"]["policyVersion"] = 2
     admin.trickle = 0.02
     start = time.monotonic()
     with pytest.raises(AdminError, match="took too long"):
         found.refresh()
-    assert time.monotonic() - start < 3
+    # All of it would take minutes.
+    assert time.monotonic() - start < 30
     assert found.version == 1
 
 
