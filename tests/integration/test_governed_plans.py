@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -177,3 +178,13 @@ def test_a_policy_that_fails_tells_no_value(world: World, people: str) -> None:
                 world.sql(query.format(t=people))
             for hidden in ("bob", "222-22", said, "name AS", "raise_error"):
                 assert hidden not in str(failed.value)
+
+
+def test_figures_of_a_plan_tell_nothing_of_hidden_rows(limited: World, people: str) -> None:
+    figures = set()
+    for condition in ("id = 4", "id = 99", "id < 2", "name LIKE 'd%'", "name LIKE 'e%'"):
+        text = str(limited.sql(f"EXPLAIN COST SELECT max(id) FROM {people} WHERE {condition} GROUP BY id"))
+        figures.add(str(re.findall(r"Statistics\([^)]*\)", text)))
+        assert "rowCount" not in text
+    assert len(figures) == 1, figures
+    assert "sizeInBytes" in figures.pop()

@@ -2,24 +2,32 @@ package io.lockgate.spark.enforcement;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.enforcement.parts.NodeProduct;
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeMap;
+import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.ColumnStat;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import scala.Function1;
+import scala.Option;
+import scala.Tuple2;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.math.BigInt;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -31,6 +39,15 @@ import scala.runtime.BoxedUnit;
  * so no cached plan of one user serves another.
  */
 public final class Barrier extends LogicalPlan implements NodeProduct {
+  /** As much as Spark broadcasts by default. */
+  private static final BigInteger LEAST_BYTES = BigInteger.valueOf(10 << 20);
+
+  private static final BigInteger STEP = BigInteger.valueOf(100);
+
+  private static final AttributeMap<ColumnStat> NO_COLUMNS =
+      AttributeMap$.MODULE$.apply(
+          CollectionConverters.asScala(List.<Tuple2<Attribute, ColumnStat>>of()).toSeq());
+
   private final LogicalPlan child;
   private final ProtectedRelation guarded;
   private SparkPlan planned;
@@ -145,6 +162,23 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
   @Override
   public Seq<Attribute> output() {
     return child.output();
+  }
+
+  /**
+   * The size of what is below, so coarse that EXPLAIN and the chosen plan tell nothing of how many
+   * hidden rows match a condition; no counts. Up to {@link #LEAST_BYTES} it is the same.
+   */
+  @Override
+  public Statistics stats() {
+    Statistics found = child.stats();
+    if (!guarded.computed()) {
+      return found;
+    }
+    BigInteger size = LEAST_BYTES;
+    while (size.compareTo(found.sizeInBytes().bigInteger()) < 0) {
+      size = size.multiply(STEP);
+    }
+    return new Statistics(new BigInt(size), Option.empty(), NO_COLUMNS, found.isRuntime());
   }
 
   /** Answers no columns: nobody decides about those of metadata. */
