@@ -94,19 +94,21 @@ def test_segments_are_those_of_the_rows(
         events(spark, 500, 300, 1).writeTo(name).overwrite(f.lit(True))
         check_segments(lake, name, made)
     assert read_again == []
-    for condition in (
+    conditions = (
         "host = 'host-7'",
         "id IN (510, 511, 9999)",
         "text LIKE '%Tool7%'",
         "isnan(ratio)",
         "size = 0",
         "raw IS NULL",
-    ):
-        question = f"SELECT id FROM {name} WHERE {condition} ORDER BY id"
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('index.read.enabled' = 'false')")
-        wanted = spark.sql(question).collect()
-        spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('index.read.enabled')")
-        assert spark.sql(question).collect() == wanted
+    )
+
+    def answers() -> list[list[Any]]:
+        return [spark.sql(f"SELECT id FROM {name} WHERE {each} ORDER BY id").collect() for each in conditions]
+
+    found = answers()
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('index.read.enabled' = 'false')")
+    assert found == answers()
 
 
 def test_times_of_milliseconds(

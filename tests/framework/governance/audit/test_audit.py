@@ -122,7 +122,7 @@ def test_no_query_waits_for_a_destination() -> None:
     start = time.monotonic()
     for number in range(1_000):
         log(record(number))
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 25, "the destination holds up others for 30 s"
     assert log.dropped == 995
     held.set()
     log.close()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from lockgate.errors import InputError
 from lockgate.framework.store import Table
-from lockgate.framework.store.maintenance.retention import forget_idle_consumers
 from lockgate.framework.store.streams.stream_consumers import StreamConsumers
 
 MakeTable = Callable[..., Table]
@@ -66,12 +67,18 @@ def _fail(*_: object) -> None:
     raise OSError("no space left on device")
 
 
-def test_a_thread_renews_before_the_tables_option_forgets(make_table: MakeTable) -> None:
+def test_a_thread_renews_as_often_as_the_tables_option_asks(make_table: MakeTable) -> None:
     table = make_table(**{"consumer.expiration__time": "150 ms"})
     streams = StreamConsumers()
     streams.record("q", table, "stream-q", 1)
     table.record_consumer("idle", 1)
-    time.sleep(0.4)
-    assert list(forget_idle_consumers(table, dry_run=False)) == [1]
-    assert list(table.consumers()) == ["stream-q"]
+    renewed, idle = (Path(table.location, "consumer", f"consumer-{name}") for name in ("stream-q", "idle"))
+    for path in (renewed, idle):
+        os.utime(path, (1, 1))
+    # Without the option it would be renewed after 20 s.
+    deadline = time.monotonic() + 15
+    while renewed.stat().st_mtime == 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert idle.stat().st_mtime == 1
     streams.forget("q")

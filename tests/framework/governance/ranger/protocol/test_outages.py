@@ -51,7 +51,7 @@ def test_a_slow_admin_holds_up_nobody_for_long(admin: StandIn, tmp_path: Path) -
     start = time.monotonic()
     with pytest.raises(AdminError, match="timed out"):
         found.refresh()
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < admin.slow
     assert allowed(found.engine(), "lake.db.t.c")
 
 
@@ -74,7 +74,7 @@ def test_decisions_go_on_while_an_admin_is_slow(admin: StandIn, tmp_path: Path) 
     try:
         start = time.monotonic()
         assert allowed(polling.engine(), "lake.db.t.c"), "from the cache at once"
-        assert time.monotonic() - start < 0.5
+        assert time.monotonic() - start < 1.0, "less than it waits for the admin"
     finally:
         polling.close()
 
