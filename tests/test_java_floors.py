@@ -23,7 +23,7 @@ FLOORS = (
     {"catalog"},
     {"lineage", "rules.changes", "rules.pruning"},
     {"rules", "enforcement", "rules.streams"},
-    {"enforcement.fences", "rules.joins", "rules.results"},
+    {"enforcement.fences", "rules.joins", "rules.results", "rules.writes"},
     {"rules.sql"},
 )
 _USE = re.compile(r"\bio\.lockgate\.spark\.([a-z.]+)\.[A-Z]")

@@ -116,7 +116,7 @@ def test_call_without_the_key(warehouse: str, capsys: pytest.CaptureFixture[str]
         (["compact", "--table", "db.x"], "no table"),
         (
             ["expire_snapshots", "--table", "db.t", "--retain-max", "many"],
-            "--retain-max: 'many' is not a INT",
+            "--retain-max: 'many' is not an INT",
         ),
         (["migrate_table", "--source-type", "spark", "--table", "a.b"], "needs Spark"),
     ],
