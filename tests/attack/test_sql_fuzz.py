@@ -35,7 +35,7 @@ def run(lake: Lake, folder: Path, seed: int, steps: int) -> int:
     return report.comparisons
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_history(lake: Lake, tmp_path: Path) -> None:
     assert run(lake, tmp_path, FIXED, steps=3) > 5
 
