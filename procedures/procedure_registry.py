@@ -24,6 +24,7 @@ from lockgate.framework.plugins import (
     ProcedureCalled,
     authorize,
     current_principal,
+    folded_procedure_name,
     observed_confs,
     plugins,
     publish,
@@ -57,7 +58,7 @@ def find(name: str) -> Procedure:
     procedures = plugins().procedures()
     wanted = name.strip("`")
     for candidate in procedures.values():
-        if wanted.lower() in (candidate.name.lower(), candidate.name.replace("_", "").lower()):
+        if wanted.lower() in (candidate.name.lower(), folded_procedure_name(candidate.name)):
             return check(candidate)
     here = _ELSEWHERE.get(wanted.lower().removeprefix("sys.").removeprefix("system."))
     hint = f"; here it is called {here!r}" if here in procedures else nearest(wanted, procedures)
@@ -189,6 +190,11 @@ def _observed(
     error: str | None = None
     try:
         return procedure.call(context, **arguments)
+    except SystemExit as raised:
+        error = type(raised).__name__
+        raise ProcedureError(
+            f"{procedure.name} tried to end the process (exit code {raised.code!r}): let it raise errors"
+        ) from raised
     except BaseException as raised:
         error = type(raised).__name__
         raise

@@ -38,6 +38,9 @@ class Principal:
     def __post_init__(self) -> None:
         if not self.user:
             raise InputError("a principal needs a user: give the name of the requesting user")
+        for what, names in (("groups", self.groups), ("roles", self.roles)):
+            if isinstance(names, str):
+                raise InputError(f"{what} of a principal are names, such as {{{names!r}}}, not a text")
         object.__setattr__(self, "groups", frozenset(self.groups))
         object.__setattr__(self, "roles", frozenset(self.roles))
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.framework.io.addresses import join, resolve
+from lockgate.framework.io.addresses import absolute_address, join, resolve
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.io.filesystem import FileInfo, FileSystem, FollowsLinks, MovesFolders
 from lockgate.framework.io.limits import most_unpacked, too_large
@@ -36,6 +36,7 @@ __all__ = [
     "LocalFileSystem",
     "MovesFolders",
     "S3FileSystem",
+    "absolute_address",
     "check_own_folder",
     "check_private_folder",
     "check_private_socket",

@@ -28,7 +28,7 @@ def resolve(
     those of HDFS, on this machine (see `cached_files`). Raises InputError if the scheme is unknown or a
     package for it is not installed, OptionError for malformed options.
     """
-    text = os.fspath(location)
+    text = checked_address(location)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file", "local"):
         path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
@@ -47,6 +47,22 @@ def resolve(
     except (ImportError, ValueError) as error:
         raise InputError(f"{text} cannot be reached: {error}") from error
     return _cached((file_system, file_system.strip(text)), cache)
+
+
+def checked_address(location: str | os.PathLike[str]) -> str:
+    """Return the text of an address; InputError for what cannot be one."""
+    text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise InputError(f"a path or an address such as s3://bucket/path is due, not {location!r}")
+    return text
+
+
+def absolute_address(location: str | os.PathLike[str]) -> str:
+    """Return an address that stays the same if the process changes its folder: a local path is absolute."""
+    text = checked_address(location)
+    if "://" in text or text.startswith("file:"):
+        return text
+    return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - links stay as they are
 
 
 def _cached(found: tuple[FileSystem, str], cache: RangeCache | None) -> tuple[FileSystem, str]:

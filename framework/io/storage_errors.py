@@ -73,6 +73,9 @@ def storage_error(error: OSError) -> StorageError | None:
     if error.errno in _DENIED:
         text = f"{where}this user may not do that there ({error.strerror}): ask the owner of the folder"
         return _like(error, StorageDeniedError(text))
+    if error.errno in (errno.ENOTDIR, errno.EISDIR):
+        text = f"{where}a file lies where a folder is due, or the reverse ({error.strerror}): check the path"
+        return _like(error, StorageError(text))
     if error.errno in _AWAY:
         text = f"{where}the disk or network does not answer ({error.strerror}): look at it, then do it again"
         return _like(error, StorageError(text))
@@ -82,7 +85,9 @@ def storage_error(error: OSError) -> StorageError | None:
             "partition columns become names of folders, of 255 bytes at most on most disks"
         )
         return _like(error, NameTooLongError(text))
-    return None
+    if error.errno in (errno.ENOENT, errno.EEXIST, None):
+        return None
+    return _like(error, StorageError(f"{where}the storage refuses this ({error.strerror})"))
 
 
 def _like(error: OSError, named: StorageError) -> StorageError:

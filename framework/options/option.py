@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-from lockgate.errors import OptionError
+from lockgate.errors import InputError, OptionError
 
 T = TypeVar("T")
 
@@ -46,7 +46,10 @@ def parse_duration(text: str) -> timedelta:
         unit = unit.removesuffix("s")
     if unit not in _TIME_UNITS:
         raise ValueError("expected a duration such as '1 h'")
-    return timedelta(seconds=int(match[1]) * _TIME_UNITS[unit])
+    try:
+        return timedelta(seconds=int(match[1]) * _TIME_UNITS[unit])
+    except OverflowError:
+        raise ValueError("expected a duration of less than a billion days") from None
 
 
 def parse_bool(text: str) -> bool:
@@ -59,6 +62,17 @@ def parse_bool(text: str) -> bool:
 def parse_names(text: str) -> tuple[str, ...]:
     """Return the names of a comma-separated list."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def check_names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of an argument; InputError for a single text, whose letters would be names."""
+    if isinstance(names, str):
+        raise InputError(f"{argument} takes a list of names, such as [{names!r}], not a text")
+    checked = tuple(names)
+    for name in checked:
+        if not isinstance(name, str):
+            raise InputError(f"{argument} takes names, not {name!r}")
+    return checked
 
 
 def parse_folder(text: str) -> str:
@@ -85,7 +99,7 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text.strip().lower() not in allowed:
-            raise ValueError(f"expected one of: {', '.join(allowed)}")
+            raise ValueError(f"expected one of: {', '.join(filter(None, allowed))}")
         return text.strip().lower()
 
     return parse

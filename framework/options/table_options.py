@@ -15,6 +15,7 @@ from lockgate.framework.options import (
     clustering_options,
     index_options,
     layout_options,
+    partition_options,
     schema_options,
     tag_options,
 )
@@ -322,7 +323,7 @@ KNOWN: dict[str, Option[Any]] = {
     option.key: option
     for module in (
         *(changelog_options, clustering_options, index_options),
-        *(layout_options, schema_options, tag_options),
+        *(layout_options, partition_options, schema_options, tag_options),
     )
     for option in (*vars(module).values(), *globals().values(), *IGNORE_DELETES)
     if isinstance(option, Option)

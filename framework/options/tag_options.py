@@ -9,12 +9,15 @@ from lockgate.framework.options.option import Option, at_least, one_of, parse_bo
 
 _NO_TIME: timedelta | None = None
 _NO_LIMIT: int | None = None
+_LONGEST_PERIOD = timedelta(days=36525)
 
 
 def _parse_period(text: str) -> timedelta:
     period = parse_duration(text)
     if period < timedelta(minutes=1):
         raise ValueError("expected a minute or more, because names of tags have no seconds")
+    if period > _LONGEST_PERIOD:
+        raise ValueError(f"expected {_LONGEST_PERIOD.days} days or less")
     return period
 
 

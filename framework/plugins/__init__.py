@@ -41,7 +41,7 @@ from lockgate.framework.plugins.events import (
     StreamProgressed,
     TableChanged,
 )
-from lockgate.framework.plugins.hook_answers import STEPS, named_as_today
+from lockgate.framework.plugins.hook_answers import STEPS, folded_procedure_name, named_as_today
 from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager
 from lockgate.framework.plugins.manifest_contracts import (
@@ -109,6 +109,7 @@ __all__ = [
     "authorize",
     "check_session_options",
     "current_principal",
+    "folded_procedure_name",
     "hookimpl",
     "named_as_today",
     "observed_confs",

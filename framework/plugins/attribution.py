@@ -25,7 +25,7 @@ class Attribution(threading.local):
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, object]] = []
-        self.failures: list[tuple[str, Exception]] = []
+        self.failures: list[tuple[str, BaseException]] = []
 
     def clear(self) -> None:
         """Forget the call before."""
@@ -73,7 +73,7 @@ def _source(function: Callable[..., Any], plugin: str, hook: str, to: Attributio
     def answer(*arguments: Any) -> Any:
         try:
             given = function(*arguments)
-        except Exception as error:  # a plugin may raise anything
+        except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end the process
             raise HookError(plugin, hook) from error
         to.answers.append((plugin, given))
         return given
@@ -86,7 +86,7 @@ def _observer(function: Callable[..., Any], plugin: str, to: Attribution) -> Cal
     def observe(*arguments: Any) -> None:
         try:
             function(*arguments)
-        except Exception as error:  # a plugin may raise anything
+        except (Exception, SystemExit) as error:  # a plugin may raise anything
             to.failures.append((plugin, error))
 
     return observe

@@ -52,18 +52,25 @@ def named_as_today(value: T, name: str) -> T:
     return value
 
 
+def folded_procedure_name(name: str) -> str:
+    """Return what is equal for names of procedures that mean one: case and `_` do not count."""
+    return name.replace("_", "").lower()
+
+
 def by_procedure_name(answer: object) -> dict[str, Any]:
     """Return procedures by their names."""
     if not isinstance(answer, list | tuple):
         raise TypeError(f"expected a list of procedures, not {type(answer).__name__}")
     procedures: dict[str, Any] = {}
+    seen = set()
     for procedure in answer:
         name = getattr(procedure, "name", None)
         is_instance = not isinstance(procedure, type) and callable(getattr(procedure, "call", None))
         if not isinstance(name, str) or not is_instance:
             raise TypeError(f"{procedure!r} is not an instance of lockgate.plugins.Procedure")
-        if name in procedures:
+        if folded_procedure_name(name) in seen:
             raise ValueError(f"procedure {name!r} is listed twice")
+        seen.add(folded_procedure_name(name))
         procedures[name] = procedure
     return procedures
 

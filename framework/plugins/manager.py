@@ -88,6 +88,12 @@ class PluginManager:
             self._check_marks(plugin, name, origin)
             self._check_authorizer(plugin, name, origin)
             copy = attributed(plugin, name, frozenset(self._hooks), _OBSERVERS, self._attribution)
+            if vars(copy).keys() == {"copied"}:
+                raise PluginError(
+                    f"plugin {name!r} from {origin} adds nothing: {_kind(plugin)} has no function marked "
+                    "with @lockgate.plugins.hookimpl; an entry point names a module or object that has",
+                    name,
+                )
             try:
                 self._pluggy.register(copy, name)
                 self._pluggy.check_pending()
@@ -127,7 +133,7 @@ class PluginManager:
             origin = f"distribution {distribution!r} ({entry_point.value})"
             try:
                 plugin = entry_point.load()
-            except Exception as error:  # a plugin may raise anything
+            except (Exception, SystemExit) as error:  # a plugin may raise anything
                 raise PluginError(
                     f"plugin {entry_point.name!r} from {origin} cannot be imported: "
                     f"{type(error).__name__}: {hook_answers.one_line(error)}; repair or uninstall it, "
@@ -148,7 +154,9 @@ class PluginManager:
 
     def procedures(self) -> Mapping[str, Procedure]:
         """Return every procedure by its name."""
-        return self._gather("lockgate_procedures", hook_answers.by_procedure_name)
+        return self._gather(
+            "lockgate_procedures", hook_answers.by_procedure_name, hook_answers.folded_procedure_name
+        )
 
     def bridge_operations(self) -> Mapping[str, BridgeOperation]:
         """Return every operation of the bridge by its name."""
@@ -198,16 +206,25 @@ class PluginManager:
         """Return every method added to lakes by its name."""
         return self._gather("lockgate_lake_methods", hook_answers.callables)
 
-    def _gather(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> Mapping[str, T]:
-        """Call the hook of each plugin once, and merge the answers by name."""
+    def _gather(
+        self,
+        hook: str,
+        items: Callable[[object], Mapping[str, T]],
+        folded: Callable[[str], str] = str.lower,
+    ) -> Mapping[str, T]:
+        """Call the hook of each plugin once, and merge the answers by name; `folded` is equal for names that
+        callers cannot tell apart.
+        """
         with self._lock:
             if hook not in self._gathered:
-                self._gathered[hook] = self._merge(hook, items)
+                self._gathered[hook] = self._merge(hook, items, folded)
             return self._gathered[hook]
 
-    def _merge(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> dict[str, T]:
+    def _merge(
+        self, hook: str, items: Callable[[object], Mapping[str, T]], folded: Callable[[str], str]
+    ) -> dict[str, T]:
         merged: dict[str, T] = {}
-        owner: dict[str, str] = {}
+        owner: dict[str, tuple[str, str]] = {}
         # Sorted, so that a conflict is reported alike whatever the order of installation.
         for plugin, answer in sorted(self._answers(hook), key=lambda pair: pair[0]):
             try:
@@ -215,13 +232,19 @@ class PluginManager:
             except Exception as error:  # what a plugin answers may be anything
                 raise self._failed(plugin, hook, error) from error
             for name, value in added.items():
-                if name in merged:
+                if folded(name) in owner:
+                    other, taken = owner[folded(name)]
+                    both = (
+                        f"both add {name!r}"
+                        if taken == name
+                        else f"add {name!r} and {taken!r}, which are one name,"
+                    )
                     raise PluginError(
-                        f"plugin {plugin!r} and plugin {owner[name]!r} both add {name!r} in {hook}(): "
+                        f"plugin {plugin!r} and plugin {other!r} {both} in {hook}(): "
                         f"uninstall one of the two, or leave one out by {DISABLE_VARIABLE}={plugin}",
                         plugin,
                     )
-                merged[name], owner[name] = value, plugin
+                merged[name], owner[folded(name)] = value, (plugin, name)
         return merged
 
     def _answers(self, hook: str, among: Any = None, **arguments: object) -> list[tuple[str, object]]:
@@ -235,9 +258,7 @@ class PluginManager:
             return (among or getattr(self._pluggy.hook, hook))(**arguments)
         except HookError as error:
             cause = error.__cause__
-            raise self._failed(
-                error.plugin, hook, cause if isinstance(cause, Exception) else error
-            ) from cause
+            raise self._failed(error.plugin, hook, error if cause is None else cause) from cause
 
     def _checked(self, hook: str, kind: type[T], among: Any = None, **arguments: object) -> list[T]:
         """Call a hook and return its answers; PluginError for one that is not of `kind`."""
@@ -250,7 +271,7 @@ class PluginManager:
     def _has(self, hook: str) -> bool:
         return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
 
-    def _failed(self, plugin: str, hook: str, error: Exception) -> PluginError:
+    def _failed(self, plugin: str, hook: str, error: BaseException) -> PluginError:
         return PluginError(
             f"plugin {plugin!r} from {self._origin.get(plugin, 'this process')}: {hook}() failed: "
             f"{type(error).__name__}: {hook_answers.one_line(error)}",
@@ -352,7 +373,7 @@ class PluginManager:
         if self._has("lockgate_event"):
             self.events.publish(event)
 
-    def _deliver(self, event: Event) -> list[tuple[str, Exception]]:
+    def _deliver(self, event: Event) -> list[tuple[str, BaseException]]:
         self._attribution.clear()
         try:
             self._pluggy.hook.lockgate_event(event=event)
@@ -379,6 +400,11 @@ class PluginManager:
                     f"with @lockgate.plugins.hookimpl",
                     name,
                 )
+
+
+def _kind(plugin: object) -> str:
+    name = getattr(plugin, "__name__", None)
+    return type(plugin).__name__ if name is None else f"{type(plugin).__name__} {name!r}"
 
 
 def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:

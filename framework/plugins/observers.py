@@ -43,7 +43,7 @@ class EventQueue:
     """
 
     def __init__(
-        self, deliver: Callable[[Event], list[tuple[str, Exception]]], capacity: int = CAPACITY
+        self, deliver: Callable[[Event], list[tuple[str, BaseException]]], capacity: int = CAPACITY
     ) -> None:
         self._deliver = deliver
         self._queue: queue.Queue[Event] = queue.Queue(capacity)

@@ -175,13 +175,16 @@ def test_operation_call() -> None:
     assert call_procedure(Bridge(), request(arguments=arguments)) == {"rows": [["a", 3]]}
 
 
+def no_procedures() -> list[Any]:
+    return []
+
+
 def test_operation_list_and_other_namespaces() -> None:
     plugins().unregister("echo")
     listed = cast("dict[str, Any]", list_procedures(Bridge(), {"namespace": []}))
     assert [each["namespace"] for each in listed["procedures"]] == [["sys"]] * len(names())
     assert list_procedures(Bridge(), {"namespace": ["db"]}) == {"procedures": []}
-    plugin = types.ModuleType("echo")
-    plugins().register(plugin, "echo")
+    plugins().register(types.SimpleNamespace(lockgate_procedures=hookimpl(no_procedures)), "echo")
     with pytest.raises(ProcedureNotFoundError, match=r"called as sys\.compact"):
         load_procedure(Bridge(), request(namespace=["db"], name="compact"))
 

@@ -110,6 +110,9 @@ class Lake:
             raise AttributeError(f"a lake has no attribute {name!r}{nearest(name, methods)}")
         return partial(methods[name], self)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *plugins().lake_methods()})
+
     def __repr__(self) -> str:
         keys = "no keys" if self.catalog.keys is None else repr(self.catalog.keys)
         return f"Lake({self.name!r}, {self._warehouse!r}, {keys})"

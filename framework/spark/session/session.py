@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
-from lockgate.framework.keys import KeyProvider
+from lockgate.framework.io import absolute_address
+from lockgate.framework.keys import KeyProvider, key_file_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
@@ -163,7 +164,7 @@ def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -
     if not catalog.isidentifier():
         raise InputError(f"a catalog's name is a plain word such as 'lake', not {catalog!r}")
     prefix = f"spark.sql.catalog.{catalog}"
-    confs = {prefix: CATALOG_CLASS, f"{prefix}.warehouse": os.fspath(warehouse)}
+    confs = {prefix: CATALOG_CLASS, f"{prefix}.warehouse": absolute_address(warehouse)}
     if isinstance(keys, KeyProvider):
         confs[f"{prefix}.keys"] = dispatcher().scopes.conf_of(keys)
     elif keys is not None:
@@ -173,9 +174,9 @@ def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -
 
 def _keys_conf(spec: str) -> str:
     """Return what stands for keys in a conf: a path, or a handle, for a plugin's text may hold a password."""
-    scheme, colon, _ = spec.partition(":")
-    if not colon or scheme == "file" or "/" in scheme:
-        return spec
+    path = key_file_of(spec)
+    if path is not None:
+        return absolute_address(path)
     scopes = dispatcher().scopes
     return scopes.conf_of(scopes.of_spec(spec))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from lockgate.errors import EncryptionKeyError, KeyMissingError, nearest
+from lockgate.errors import EncryptionKeyError, KeyMissingError
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def check_named_keys(
         try:
             held.current_key(name)
         except KeyMissingError as missing:
+            known = "" if "; known: " in str(missing) else _known(held)
             raise KeyMissingError(
-                f"option {ORC_ENCRYPT.key!r} names a key that does not exist: "
-                f"{missing}{_there_are(name, held)}"
+                f"option {ORC_ENCRYPT.key!r} names a key that does not exist: {missing}{known}"
             ) from None
         except EncryptionKeyError:
             continue
@@ -51,10 +51,10 @@ def _named(schema: TableSchema) -> set[str]:
     return set(parse_encrypt(text).values())
 
 
-def _there_are(name: str, keys: KeyProvider) -> str:
+def _known(keys: KeyProvider) -> str:
     """Name the keys there are, as far as they can be listed."""
     with suppress(EncryptionKeyError):
         names = keys.key_names()
         if names:
-            return f"{nearest(name, names)}; the keys there are: {', '.join(names)}"
+            return f"; known: {', '.join(names)}"
     return ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
+from lockgate.framework.options.option import check_names
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.generations import check_generation
@@ -61,7 +62,7 @@ class ReadRequest:
 
     def __post_init__(self) -> None:
         if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
+            object.__setattr__(self, "columns", check_names("columns", self.columns))
         object.__setattr__(self, "order", tuple(self.order))
         if self.limit is not None and self.limit < 0:
             raise InputError(f"a limit cannot be negative: {self.limit}")

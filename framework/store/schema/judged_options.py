@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockgate.errors import OptionError
-from lockgate.framework.options.table_options import is_known
+from lockgate.framework.options.table_options import KNOWN, is_known
 
 
 class Verdict(Enum):
@@ -241,10 +241,12 @@ _OF_FIELDS: dict[str, Judgement] = {
 }
 
 
+_UNDERSTOOD = Judgement(Verdict.HONOURED, "understood here")
+
+
 def _listed() -> tuple[dict[str, Judgement], tuple[tuple[str, Judgement], ...]]:
     """Return judgements by name, and those of names that begin alike."""
-    honoured = Judgement(Verdict.HONOURED, "understood here")
-    groups = [(honoured, _HONOURED)]
+    groups = [(_UNDERSTOOD, _HONOURED)]
     groups += [(Judgement(Verdict.HARMLESS, why), names) for why, names in _HARMLESS.items()]
     found, families = dict(_REFUSED), []
     for judged, names in groups:
@@ -261,6 +263,12 @@ JUDGED, _FAMILIES = _listed()
 
 def judgement_of(key: str) -> Judgement | None:
     """Return what an option means here; None if it is not known as one of Paimon's."""
+    found = _judged(key)
+    # What `table_options` declares is understood, though others of its family do nothing here.
+    return _UNDERSTOOD if found is not None and found.verdict is Verdict.HARMLESS and key in KNOWN else found
+
+
+def _judged(key: str) -> Judgement | None:
     found = JUDGED.get(key)
     if found is not None:
         return found

@@ -26,6 +26,7 @@ from lockgate.framework.io import too_large
 from lockgate.framework.io.limits import most_json
 from lockgate.framework.options import table_options
 from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, NO_CHANGELOG
+from lockgate.framework.options.option import check_names
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.types import (
     DataField,
@@ -66,7 +67,8 @@ class Schema:
     ) -> Schema:
         """Make a schema from an Arrow one; UnsupportedTypeError names a column that cannot be stored."""
         fields = fields_from_arrow(schema)
-        return cls(fields, tuple(partition_keys), tuple(primary_keys), dict(options or {}), comment)
+        partition = check_names("partition_keys", partition_keys)
+        return cls(fields, partition, check_names("primary_keys", primary_keys), dict(options or {}), comment)
 
     @classmethod
     def from_spark_json(
@@ -80,7 +82,8 @@ class Schema:
     ) -> Schema:
         """Make a schema from a `StructType.json` form; raises as `from_arrow`."""
         fields = from_spark_json(struct)
-        return cls(fields, tuple(partition_keys), tuple(primary_keys), dict(options or {}), comment)
+        partition = check_names("partition_keys", partition_keys)
+        return cls(fields, partition, check_names("primary_keys", primary_keys), dict(options or {}), comment)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from lockgate.errors import CommitConflictError, InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import named_errors
 from lockgate.framework.options import table_options
+from lockgate.framework.options.option import check_names
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.metadata.identifier import Identifier
@@ -124,7 +125,7 @@ class Table(TableHistory):
 
         given, wanted = (predicate, None) if isinstance(predicate, ReadRequest) else (None, predicate)
         request = request_of(given, wanted, snapshot_id=snapshot_id, tag=tag)
-        paths = [(name,) for name in group_by]
+        paths = [(name,) for name in check_names("group_by", group_by)]
         return answer_aggregates(self, aggregates, paths, dataclasses.replace(request, columns=()))
 
     @named_errors
@@ -247,7 +248,7 @@ class Table(TableHistory):
             return read_changes(self, after)
         if upto is None:
             raise InputError("changes need a range of snapshots: give the last one, `upto`, too")
-        names = None if columns is None else tuple(columns)
+        names = None if columns is None else check_names("columns", columns)
         return read_changes(self, ReadRequest(columns=names, between=Between(after, upto)))
 
     # --- writing -----------------------------------------------------------------------------

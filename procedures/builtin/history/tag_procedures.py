@@ -139,7 +139,7 @@ def _retained(text: str | None) -> datetime.timedelta | None:
         return None
     try:
         return parse_duration(text)
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise InputError(f"time_retained cannot be {text!r}: {error}") from None
 
 

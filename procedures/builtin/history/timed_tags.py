@@ -118,4 +118,6 @@ class ExpireTags(Procedure):
 def _has_expired(tag: Tag, bound: datetime.datetime | None) -> bool:
     if tag.created is None or tag.retained is None:
         return False
-    return tag.created + tag.retained < datetime.datetime.now() or (bound is not None and tag.created < bound)
+    # Not the time at which it ends, which may be after the year 9999.
+    age = datetime.datetime.now() - tag.created
+    return age > tag.retained or (bound is not None and tag.created < bound)

@@ -9,31 +9,25 @@ import datetime
 import logging
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
-from lockgate.framework.options.option import parse_duration
+from lockgate.framework.options import partition_options
+from lockgate.framework.options.option import Option
 from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
-from lockgate.framework.types import DatePattern, date_pattern, timestamp_of
+from lockgate.framework.types import date_pattern, timestamp_of
 from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
-_STRATEGIES = ("values-time", "update-time")
-_MOST = 100
-_DEFAULT_PATTERN = "yyyy-M-d[ H:m:s]"
 _log = logging.getLogger("lockgate.procedures")
 
 
-_OPTIONS = (
-    "partition.expiration-time",
-    "partition.timestamp-formatter",
-    "partition.timestamp-pattern",
-    "partition.expiration-strategy",
-    "partition.expiration-max-num",
-)
+_OPTIONS = tuple(option.key for option in vars(partition_options).values() if isinstance(option, Option))
+
+T = TypeVar("T")
 
 
 class ExpirePartitions(Procedure):
@@ -66,41 +60,45 @@ class ExpirePartitions(Procedure):
         if not table.schema.partition_keys:
             raise InputError(f"table {table.identifier} has no partitions")
         files = PartitionFiles.of(table)
-        bound = datetime.datetime.now() - _age(table, arguments)
+        bound = _time_before_now(_age(table, arguments))
         times, unparsed = _times(files, arguments)
         old = sorted((time, text, each) for each, (time, text) in times.items() if time < bound)
-        chosen = [each for _, _, each in old[: _most(table, arguments)]]
+        most = _chosen(table, arguments, "max_expires", partition_options.EXPIRATION_MAX_NUM)
+        chosen = [each for _, _, each in old[:most]]
         dropped = files.drop(chosen, dry_run=arguments["dry_run"])
         return [(*dropped, _names(table, chosen), _names(table, unparsed))]
+
+
+def _time_before_now(age: datetime.timedelta) -> datetime.datetime:
+    try:
+        return datetime.datetime.now() - age
+    except OverflowError:  # before the year 1: nothing is so old
+        return datetime.datetime.min
 
 
 def _names(table: Table, partitions: Iterable[Partition]) -> str:
     return ";".join(table.paths.partition_path(each).replace("/", ",") for each in partitions)
 
 
-def _option(table: Table, arguments: dict[str, Any], argument: str, key: str) -> str | None:
+def _chosen(table: Table, arguments: dict[str, Any], argument: str, option: Option[T]) -> T:
+    """Return the value of an argument, else of the table's option; InputError that names the argument."""
     given = arguments[argument]
-    return table.schema.options.get(key) if given is None else str(given)
+    if given is None:
+        return table.schema.table_options.get_option(option)
+    try:
+        return option.parse(str(given))
+    except ValueError as error:
+        raise InputError(f"{argument} cannot be {given!r}: {error}") from None
 
 
 def _age(table: Table, arguments: dict[str, Any]) -> datetime.timedelta:
-    text = _option(table, arguments, "expiration_time", "partition.expiration-time")
-    if text is None:
+    age = _chosen(table, arguments, "expiration_time", partition_options.EXPIRATION_TIME)
+    if age is None:
         raise InputError(
             f"expire_partitions needs expiration_time, because table {table.identifier} has no option "
-            "'partition.expiration-time'"
+            f"{partition_options.EXPIRATION_TIME.key!r}"
         )
-    try:
-        return parse_duration(text)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"expiration_time cannot be {text!r}: {error}") from None
-
-
-def _most(table: Table, arguments: dict[str, Any]) -> int:
-    text = _option(table, arguments, "max_expires", "partition.expiration-max-num")
-    if text is not None and not (text.isdecimal() and int(text) > 0):
-        raise InputError(f"max_expires cannot be {text!r}: give a number above 0")
-    return _MOST if text is None else int(text)
+    return age
 
 
 def _times(
@@ -108,11 +106,9 @@ def _times(
 ) -> tuple[dict[Partition, tuple[datetime.datetime, str]], list[Partition]]:
     """Return the time and the name of each partition that has a time, and the partitions that have none."""
     table = files.table
-    strategy = _option(table, arguments, "expire_strategy", "partition.expiration-strategy") or _STRATEGIES[0]
-    if strategy not in _STRATEGIES:
-        raise InputError(f"expire_strategy cannot be {strategy!r}: use {' or '.join(map(repr, _STRATEGIES))}")
+    strategy = _chosen(table, arguments, "expire_strategy", partition_options.EXPIRATION_STRATEGY)
     every = files.partitions(lambda partition: True)
-    time_of = _by_values(table, arguments) if strategy == _STRATEGIES[0] else _by_files(files)
+    time_of = _by_values(table, arguments) if strategy == "values-time" else _by_files(files)
     found, unparsed = {}, []
     for partition in every:
         name, time = table.paths.partition_path(partition), time_of(partition)
@@ -139,9 +135,11 @@ def _by_files(files: PartitionFiles) -> Callable[[Partition], datetime.datetime 
 def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition], datetime.datetime | None]:
     names = table.schema.partition_keys
     types = table.schema.types_of(names)
-    pattern = _option(table, arguments, "timestamp_pattern", "partition.timestamp-pattern") or f"${names[0]}"
-    form = _option(table, arguments, "timestamp_formatter", "partition.timestamp-formatter")
-    dates = _date_pattern(_DEFAULT_PATTERN if form is None else form)
+    pattern = _chosen(table, arguments, "timestamp_pattern", partition_options.TIMESTAMP_PATTERN)
+    pattern = f"${names[0]}" if pattern is None else pattern
+    dates = date_pattern(
+        _chosen(table, arguments, "timestamp_formatter", partition_options.TIMESTAMP_FORMATTER)
+    )
     unknown = [each for each in re.findall(r"\$(\w+)", pattern) if each not in names]
     if unknown:
         raise InputError(f"timestamp_pattern names {unknown[0]!r}, which is not a partition column")
@@ -157,10 +155,3 @@ def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition],
         return dates.parse(text)
 
     return time_of
-
-
-def _date_pattern(pattern: str) -> DatePattern:
-    try:
-        return date_pattern(pattern)
-    except InputError as error:
-        raise InputError(f"timestamp_formatter: {error}") from None

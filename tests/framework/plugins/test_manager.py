@@ -21,6 +21,10 @@ def module(**hooks: Any) -> types.ModuleType:
     return plugin
 
 
+def no_procedures() -> list[Any]:
+    return []
+
+
 def test_merges_what_plugins_add() -> None:
     manager = PluginManager()
     manager.register(module(lockgate_bridge_operations=lambda: {"a.b": lambda context, request: 1}), "one")
@@ -40,7 +44,7 @@ def test_what_is_registered_later_is_seen() -> None:
 
 def test_two_plugins_of_one_name() -> None:
     manager = PluginManager()
-    manager.register(module(), "one", origin="distribution 'a'")
+    manager.register(module(lockgate_procedures=no_procedures), "one", origin="distribution 'a'")
     with pytest.raises(
         PluginError, match=r"'one' from distribution 'b' conflicts .*distribution 'a'"
     ) as caught:
@@ -55,6 +59,55 @@ def test_two_plugins_that_add_one_name() -> None:
     with pytest.raises(PluginError, match=r"'two' and plugin 'one' both add 'vault'") as caught:
         manager.key_providers()
     assert caught.value.plugin == "two"
+
+
+class Named:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def call(self, context: object) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize("name", ["Expire_Snapshots", "expiresnapshots", "EXPIRE_snap_shots"])
+def test_a_procedure_does_not_take_the_place_of_one_that_calls_cannot_tell_apart(name: str) -> None:
+    manager = PluginManager()
+    manager.register(module(lockgate_procedures=lambda: [Named("expire_snapshots")]), "one")
+    manager.register(module(lockgate_procedures=lambda: [Named(name)]), "two")
+    with pytest.raises(PluginError, match=r"'two' and plugin 'one' add .*, which are one name"):
+        manager.procedures()
+    twice = PluginManager()
+    twice.register(module(lockgate_procedures=lambda: [Named("expire_snapshots"), Named(name)]), "three")
+    with pytest.raises(PluginError, match="is listed twice"):
+        twice.procedures()
+
+
+def test_a_plugin_without_hooks_is_refused() -> None:
+    @hookimpl
+    def lockgate_procedures() -> list[Any]:
+        return []
+
+    with pytest.raises(PluginError, match=r"'odd'.* adds nothing: function 'lockgate_procedures' has no"):
+        PluginManager().register(lockgate_procedures, "odd")
+    with pytest.raises(PluginError, match=r"'empty'.* adds nothing: module 'made_up'"):
+        PluginManager().register(types.ModuleType("made_up"), "empty")
+
+
+def leave() -> Any:
+    raise SystemExit(3)
+
+
+def test_a_plugin_that_exits_does_not_end_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaving_plugin.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    manager = PluginManager()
+    with pytest.raises(PluginError, match=r"'leaving'.* cannot be imported: SystemExit"):
+        manager.load_entry_points([(EntryPoint("leaving", "leaving_plugin", "lockgate"), "leaving-dist")])
+    manager.register(module(lockgate_procedures=leave), "late")
+    with pytest.raises(PluginError, match=r"'late'.* failed: SystemExit"):
+        manager.procedures()
 
 
 def test_wrong_signature() -> None:

@@ -105,7 +105,7 @@ def test_the_form_of_times_is_said(catalog: Catalog, run: Run) -> None:
     assert (
         counts(run("expire_partitions", "db.f", "1 h", **wishes))["expired_partitions"] == "d=20240101,dh=07"
     )
-    with pytest.raises(InputError, match=r"timestamp_formatter: 'EEE dd' .*'EEE' is not one of"):
+    with pytest.raises(InputError, match=r"timestamp_formatter cannot be 'EEE dd': .*'EEE' is not one of"):
         run("expire_partitions", "db.f", "1 h", timestamp_formatter="EEE dd")
     with pytest.raises(InputError, match="'day', which is not a partition column"):
         run("expire_partitions", "db.f", "1 h", timestamp_pattern="$day")
@@ -128,6 +128,36 @@ def test_options_of_one_call(parts: Table, run: Run) -> None:
     assert counts(run("expire_partitions", "db.t", options=options))["dropped_partitions_count"] == 2
     with pytest.raises(OptionError, match="cannot be set for one call"):
         run("expire_partitions", "db.t", "7 d", options="bucket=4")
+
+
+def test_the_tables_options_say_what_expires(catalog: Catalog, run: Run) -> None:
+    schema = pa.schema([("d", pa.string()), ("v", pa.string())])
+    options = {
+        "partition.expiration-time": "7 d",
+        "partition.timestamp-formatter": "yyyyMMdd",
+        "partition.timestamp-pattern": "$d",
+        "partition.expiration-strategy": "values-time",
+        "partition.expiration-max-num": "1",
+    }
+    table = catalog.create_table("db.o", Schema.from_arrow(schema, partition_keys=["d"], options=options))
+    table.append(pa.table({"d": ["20240101", "20240102"], "v": ["a"] * 2}))
+    assert counts(run("expire_partitions", "db.o"))["expired_partitions"] == "d=20240101"
+    assert counts(run("expire_partitions", "db.o", "9999999 d"))["dropped_partitions_count"] == 0
+    for key, text in (
+        ("expiration-time", "soon"),
+        ("timestamp-formatter", "yyyyMM"),
+        ("expiration-max-num", "0"),
+    ):
+        with pytest.raises(OptionError, match=f"'partition.{key}' cannot be '{text}'"):
+            catalog.create_table("db.p", Schema.from_arrow(schema, options={f"partition.{key}": text}))
+
+
+def test_a_tag_may_be_kept_for_longer_than_there_are_years(parts: Table, run: Run) -> None:
+    run("create_tag", "db.t", "eternal", time_retained="9999999 d")
+    assert counts(run("expire_tags", "db.t"))["deleted_tags_count"] == 0
+    with pytest.raises(InputError, match=r"time_retained cannot be '99999999999 d': .* a billion days"):
+        run("create_tag", "db.t", "other", time_retained="99999999999 d")
+    assert parts.tag("eternal").retained == datetime.timedelta(days=9999999)
 
 
 def test_partitions_expire_by_their_newest_file(parts: Table, run: Run) -> None:

@@ -87,6 +87,10 @@ def test_what_is_said_to_be_honoured_is_known_here() -> None:
     assert honoured <= set(KNOWN) | checked_elsewhere
 
 
+def test_no_option_that_is_declared_is_said_to_do_nothing() -> None:
+    assert [key for key in KNOWN if (found := judgement_of(key)) and found.verdict is Verdict.HARMLESS] == []
+
+
 def test_an_option_that_nobody_has_is_not_judged() -> None:
     assert judgement_of("scan.fallback-brunch") is None
     assert judgement_of("my-own") is None

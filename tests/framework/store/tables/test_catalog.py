@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from lockgate.errors import (
     AlreadyExistsError,
     CorruptFileError,
     InputError,
+    LockgateError,
     NamespaceNotFoundError,
     TableNotFoundError,
 )
@@ -131,3 +133,36 @@ def test_a_warehouse_may_be_given_as_an_address(catalog: Catalog, make_table: Ma
     make_table()
     assert Catalog(f"file://{catalog.warehouse}").list_tables("db") == ["t"]
     assert repr(catalog) == f"Catalog({catalog.warehouse!r})"
+
+
+@pytest.mark.parametrize("warehouse", ["", " ", "a\0b", 7, None, b"lake"])
+def test_what_is_no_address_is_refused(warehouse: Any) -> None:
+    with pytest.raises(InputError, match="a path or an address"):
+        Catalog(warehouse)
+
+
+def test_a_file_where_the_warehouse_is_due(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    catalog = Catalog(tmp_path / "file")
+    for call in (
+        catalog.list_namespaces,
+        lambda: catalog.list_tables("db"),
+        lambda: catalog.load_table("db.t"),
+        lambda: catalog.create_namespace("db"),
+    ):
+        with pytest.raises(LockgateError):
+            call()
+
+
+def test_a_text_is_no_list_of_names(make_table: MakeTable) -> None:
+    table = make_table()
+    for call in (
+        lambda: table.read(columns="id"),
+        lambda: table.scan(columns="id"),
+        lambda: table.system("files", columns="file_path"),
+        lambda: table.changes(0, 1, columns="id"),
+        lambda: table.aggregate([], group_by="id"),
+        lambda: Schema.from_arrow(pa.schema([("i", pa.int32()), ("d", pa.int32())]), primary_keys="id"),
+    ):
+        with pytest.raises(InputError, match="takes a list of names"):
+            call()
