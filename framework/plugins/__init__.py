@@ -54,7 +54,12 @@ from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
 from lockgate.framework.plugins.refusals import write_accepted
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
-from lockgate.framework.plugins.session_options import check_session_options, session_option
+from lockgate.framework.plugins.session_options import (
+    check_session_options,
+    check_settings_known,
+    session_option,
+    session_settings,
+)
 from lockgate.framework.plugins.task_contracts import TaskCollector, TaskColumn, TaskKeys
 
 __all__ = [
@@ -108,6 +113,7 @@ __all__ = [
     "answering_session",
     "authorize",
     "check_session_options",
+    "check_settings_known",
     "current_principal",
     "folded_procedure_name",
     "hookimpl",
@@ -118,5 +124,6 @@ __all__ = [
     "register",
     "session_conf",
     "session_option",
+    "session_settings",
     "write_accepted",
 ]

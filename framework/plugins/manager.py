@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pluggy
 
-from lockgate.errors import LockgateError, PluginError
+from lockgate.errors import AccessDeniedError, LockgateError, PluginError
 from lockgate.framework.access import (
     AccessRequest,
     Caller,
@@ -70,6 +70,7 @@ class PluginManager:
         self._origin: dict[str, str] = {}
         self._attribution = Attribution()
         self._lock = threading.RLock()
+        self._needs_decisions = False
         self.followers: list[Callable[[], None]] = []  # called after each plugin that is registered
         self.events = EventQueue(self._deliver)
 
@@ -292,12 +293,30 @@ class PluginManager:
             raise self._failed(plugin, "lockgate_principal", hook_answers.not_of(Principal, found))
         return found
 
+    def need_decisions(self, needed: bool) -> None:
+        """Allow nothing from now on while no plugin decides about access, or everything again."""
+        self._needs_decisions = needed
+
     def decides_access(self) -> bool:
-        """Say whether any plugin decides about access."""
-        return self._has("lockgate_authorize")
+        """Say whether any plugin decides about access, or has to."""
+        return self._needs_decisions or self._has("lockgate_authorize")
+
+    def _check_decisions(self) -> None:
+        if self._needs_decisions and not self._has("lockgate_authorize"):
+            raise AccessDeniedError(
+                "nothing is allowed: the application was started with spark.lockgate.governed=true, and no "
+                "plugin decides about access; give a catalog its policies by the confs "
+                "spark.sql.catalog.<name>.ranger.plugin.*, or register a plugin, as RangerAuthorizer, before "
+                "the first statement (docs/governance.md)",
+                ("a plugin that decides about access",),
+            )
 
     def authorize(self, request: AccessRequest) -> Decision:
-        """Return what all plugins decide together; it raises nothing for a denied action."""
+        """Return what all plugins decide together; it raises nothing for a denied action.
+
+        AccessDeniedError while no plugin decides, but one has to (`need_decisions`).
+        """
+        self._check_decisions()
         return combined(self._checked("lockgate_authorize", Decision, request=request))
 
     def before_change(self, change: PlannedChange) -> None:
@@ -322,6 +341,7 @@ class PluginManager:
         For plugins without an answer in SQL it calls `lockgate_authorize`. `types` are those of the columns;
         `records` says whether to record the decision, or only to preview it.
         """
+        self._check_decisions()
         found = self._checked(
             "lockgate_authorize_sql", SqlDecision, request=request, types=types, records=records
         )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from lockgate.errors import OptionError
+from collections.abc import Iterable
+
+from lockgate.errors import OptionError, nearest
 from lockgate.framework.options.option import Option, T
 from lockgate.framework.plugins.process import plugins
 from lockgate.framework.plugins.session_confs import session_conf
+
+_PREFIX = "spark.lockgate."
 
 
 def session_option(option: Option[T]) -> T:
@@ -16,8 +20,30 @@ def session_option(option: Option[T]) -> T:
     """
     if plugins().options("session").get(option.key) is not option:
         raise OptionError(f"no plugin declares {option.key!r} for sessions: return it by lockgate_options()")
-    text = session_conf(f"spark.lockgate.{option.key}")
+    text = session_conf(f"{_PREFIX}{option.key}")
     return option.value_of(text) if text else option.default
+
+
+# Settings that the connector or this package reads itself.
+_OWN = (
+    *("acts-for-others", "encryption.on-plaintext", "fixed-catalogs", "governed", "user"),
+    *("lineage", "lineage.literals", "lineage.reason"),
+    *("python", "python.start", "python.timeout"),
+    *("result.cache", "result.cache.size"),
+)
+
+
+def session_settings() -> frozenset[str]:
+    """Return every setting `spark.lockgate.<key>` that somebody reads."""
+    return frozenset(f"{_PREFIX}{key}" for key in {*_OWN, *plugins().options("session")})
+
+
+def check_settings_known(settings: Iterable[str]) -> None:
+    """Raise OptionError, with the nearest name, for a setting of Lockgate's that nobody reads."""
+    known = session_settings()
+    for setting in settings:
+        if setting.startswith(_PREFIX) and setting not in known:
+            raise OptionError(f"there is no setting {setting!r}{nearest(setting, known)}")
 
 
 def check_session_options() -> None:

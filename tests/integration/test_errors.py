@@ -86,6 +86,16 @@ def test_catalog_confs(spark: SparkSession) -> None:
     assert "did you mean 'keys'" in message_of(session, "SHOW DATABASES IN bad")
 
 
+def test_a_setting_that_nobody_reads(spark: SparkSession, lake: Lake) -> None:
+    session = spark.newSession()
+    assert "did you mean spark.lockgate.governed" in message_of(session, "SET spark.lockgate.governned=true")
+    session.conf.set("spark.lockgate.lineag", "off")
+    assert "did you mean spark.lockgate.lineage" in message_of(session, "SELECT 1")
+    session.sql("RESET spark.lockgate.lineag")
+    assert session.sql("SELECT 1").first() == (1,)
+    assert {"lookup_join", "lineage", "sql"} <= {*dir(lake)}
+
+
 def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_folder: object) -> None:
     import lockgate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, VersionMismatchError
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import plugins, session_settings
 from lockgate.framework.spark.bridge.bridge_server import BridgeServer
 from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
@@ -59,21 +59,26 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
         ) from None
     if complaint is not None:
         raise VersionMismatchError(f"{complaint}, the Python package of {VERSION}: {_remedy()}")
-    _follow_plugins(bridge)
+    _follow_plugins(bridge, java_class(spark, "io.lockgate.spark.rules.UnknownSettings"))
 
 
-def _follow_plugins(bridge: Any) -> None:
-    """Let the JVM ask again whether anybody decides about access, after each plugin that comes."""
+def _follow_plugins(bridge: Any, settings: Any) -> None:
+    """Let the JVM know the settings that there are, and, after each plugin that comes, know them again and
+    ask again whether anybody decides about access.
+    """
     global _followed
+    settings.know("\n".join(sorted(session_settings())))
     if _followed is None:
         plugins().followers.append(_ask_again)
-    _followed = bridge
+    _followed = (bridge, settings)
 
 
 def _ask_again() -> None:
     # Without its JVM no session can query.
     with suppress(Exception), _unlogged():
-        _followed.askAgain()
+        bridge, settings = _followed
+        settings.know("\n".join(sorted(session_settings())))
+        bridge.askAgain()
 
 
 _followed: Any = None

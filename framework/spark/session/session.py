@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
 from lockgate.framework.io import absolute_address
 from lockgate.framework.keys import KeyProvider, key_file_of
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import check_settings_known, plugins
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs, java_class
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
 PLUGIN_CLASS = "io.lockgate.spark.LockgatePlugin"
+GOVERNED_CONF = "spark.lockgate.governed"
 EXTENSIONS_CONF = "spark.sql.extensions"
 EXTENSIONS_CLASS = "io.lockgate.spark.LockgateExtensions"
 
@@ -45,12 +46,14 @@ def connect(
 
     Without `spark`, it uses the running session, or starts one with `master` and `conf`. `keys` is a key
     provider or a text such as `file:/path/keys.json`; confs hold the path only. Raises BridgeError if a
-    session runs without the connector jar, InputError if it has another warehouse under that name.
+    session runs without the connector jar, InputError if it has another warehouse under that name, and
+    OptionError for a setting `spark.lockgate.*` that nobody reads.
     """
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.session.lake import Lake
 
+    check_settings_known(conf or {})
     confs = catalog_confs(warehouse, catalog, keys)
     spark = spark or SparkSession.getActiveSession()
     if spark is not None:
@@ -110,6 +113,7 @@ def configure(
     Jars, plugins and extensions that the builder, `spark-submit` or `spark-defaults.conf` name stay.
     """
     earlier: Mapping[str, Any] = getattr(builder, "_options", {})
+    check_settings_known(earlier)
     _use_this_python(str(earlier.get("spark.master", "local")))
     added = {"spark.jars": str(jar()), "spark.plugins": PLUGIN_CLASS, EXTENSIONS_CONF: EXTENSIONS_CLASS}
     confs = {
@@ -136,7 +140,10 @@ def attach(spark: SparkSession) -> None:
     Raises BridgeError if the session's jar or extension is missing, VersionMismatchError if the jar is of
     another version.
     """
-    plugins().before_attach(dict(spark.sparkContext.getConf().getAll()))
+    confs = dict(spark.sparkContext.getConf().getAll())
+    plugins().need_decisions(confs.get(GOVERNED_CONF, "").strip().lower() == "true")
+    check_settings_known([*confs, *spark.conf.getAll])
+    plugins().before_attach(confs)
     register(spark, dispatcher())
     _check_extension(spark)
     # `configure` knows no session yet, and Spark gives its confs to one that runs already.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lockgate.errors import AccessDeniedError, PluginError
@@ -28,9 +30,25 @@ from lockgate.framework.plugins import (
     hookimpl,
     plugins,
 )
+from lockgate.framework.store import Catalog, Schema
 
 PEOPLE = Target("table", "hr.people")
 Add = Callable[..., None]
+
+
+def test_nothing_is_allowed_where_a_plugin_has_to_decide_and_none_does(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))
+    plugins().need_decisions(True)
+    try:
+        for call in (table.read, lambda: catalog.drop_table("db.t")):
+            with pytest.raises(AccessDeniedError, match=r"no plugin decides about access.*RangerAuthorizer"):
+                call()
+        assert catalog.system("tables").num_rows == 0
+    finally:
+        plugins().need_decisions(False)
+    assert table.read().num_rows == 0
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from lockgate.framework.options.table_options import TableOptions, known_options
 from lockgate.framework.plugins import (
     answering_session,
     check_session_options,
+    check_settings_known,
     hookimpl,
     plugins,
     session_option,
@@ -28,6 +29,12 @@ from lockgate.framework.store.schema.schema import Schema
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "plugins.md"
 DEPTH = Option("audit.depth", at_least(1), 3, "depth of the audit")
+
+
+def test_settings_that_nobody_reads_are_named() -> None:
+    check_settings_known(["spark.lockgate.governed", "spark.lockgate.lineage.on-drop", "spark.other"])
+    with pytest.raises(OptionError, match=r"did you mean 'spark\.lockgate\.governed'"):
+        check_settings_known(["spark.lockgate.governned"])
 
 
 @pytest.fixture

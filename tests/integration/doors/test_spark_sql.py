@@ -95,6 +95,24 @@ def test_a_governed_server_asks_before_its_first_query(tmp_path: Path) -> None:
     assert "the role reader" in done.stderr, done.stderr[-3000:]
 
 
+@pytest.mark.parametrize(
+    ("confs", "words"),
+    [
+        ({"spark.lockgate.governed": "true"}, "no plugin decides about access"),
+        ({"spark.lockgate.governned": "true"}, "did you mean 'spark.lockgate.governed'"),
+    ],
+)
+def test_a_server_without_policies_or_with_a_misspelt_setting_is_closed(
+    tmp_path: Path, confs: dict[str, str], words: str
+) -> None:
+    (tmp_path / "secret.txt").write_text("salaries\n")
+    query = f"SHOW NAMESPACES IN lake; CREATE NAMESPACE lake.db; SELECT * FROM text.`{tmp_path}/secret.txt`"
+    done = spark_sql(tmp_path, query, **confs)
+    assert done.returncode != 0
+    assert "salaries" not in done.stdout
+    assert words in done.stderr, done.stderr[-3000:]
+
+
 def test_confs_of_a_catalog_bring_rangers_policies(tmp_path: Path) -> None:
     """The user of the operating system may read one of two tables, whatever the session sets."""
     user = getpass.getuser()
