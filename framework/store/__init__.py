@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         SNAPSHOT_SOURCE,
         Between,
         Selection,
+        number_called,
         selection_of,
         snapshot_called,
     )
@@ -170,6 +171,7 @@ _HOMES = {
     "require_unrestricted": ".scan.read_request",
     "secrets_of": ".confidential.confidential_columns",
     "selection_of": ".scan.snapshot_selection",
+    "number_called": ".scan.snapshot_selection",
     "snapshot_called": ".scan.snapshot_selection",
     "stored_entries": ".scan.readable_files",
     "table_selection": ".scan.table_selection",
@@ -253,6 +255,7 @@ __all__ = [
     "is_of_manifests",
     "merge_plan",
     "merged_columns",
+    "number_called",
     "policy_name",
     "require_full_visibility",
     "require_unrestricted",

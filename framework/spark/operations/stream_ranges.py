@@ -16,7 +16,7 @@ from lockgate.framework.spark.messages.stream_messages import (
     RangeRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store import grant, require_unrestricted, snapshot_called, visibility
+from lockgate.framework.store import grant, number_called, require_unrestricted, visibility
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -68,7 +68,7 @@ def plan(context: OperationContext, request: ChangesRequest) -> PlanAnswer:
 def _after(table: Table, start: RangeEnd) -> int | None:
     """Return the snapshot after which a range begins; None: with the oldest."""
     if start["version"] is not None:
-        return max(_number(table, start["version"]) - start["inclusive"], 0)
+        return max(number_called(table, start["version"]) - start["inclusive"], 0)
     if start["micros"] is None:
         return None
     earlier = [
@@ -91,7 +91,7 @@ def _after(table: Table, start: RangeEnd) -> int | None:
 def _upto(table: Table, end: RangeEnd) -> int | None:
     """Return the last snapshot of a range; None: the newest."""
     if end["version"] is not None:
-        return _number(table, end["version"]) - (not end["inclusive"])
+        return number_called(table, end["version"]) - (not end["inclusive"])
     if end["micros"] is None:
         return None
     found = [
@@ -101,10 +101,6 @@ def _upto(table: Table, end: RangeEnd) -> int | None:
         or (end["inclusive"] and each.time_millis * 1000 == end["micros"])
     ]
     return max(found, default=0)
-
-
-def _number(table: Table, version: str) -> int:
-    return int(version) if version.isdecimal() else snapshot_called(table, version).id
 
 
 OPERATIONS = {

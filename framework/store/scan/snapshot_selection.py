@@ -6,6 +6,7 @@ Source: Paimon's options `scan.*` and `incremental-between*`, and its `Increment
 from __future__ import annotations
 
 import datetime
+import re
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ SPLIT_OPTIONS: dict[str, Option[int]] = {
     )
 }
 _WATERMARK_VERSION = "watermark-"
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _NO_WATERMARK = -(2**63)
 # Options that Spark itself uses and leaves among the others.
 _SPARKS = ("versionAsOf", "timestampAsOf")
@@ -220,28 +222,29 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def snapshot_called(table: TableHandle, version: str) -> Snapshot:
-    """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it.
+    """Return the snapshot that a version names, as `number_called` does; NotFoundError if there is none."""
+    return held_snapshot(table, number_called(table, version))
 
-    `watermark-<millis>` is the first snapshot with that watermark. Raises NotFoundError, and UnsupportedError
+
+def number_called(table: TableHandle, version: str) -> int:
+    """Return the number of the snapshot that a version names: a tag, else `watermark-<millis>` or a number.
+
+    As in Paimon a tag goes first, also one whose name is a number. `watermark-<millis>` is the first snapshot
+    with that watermark. A number need not be that of a snapshot. Raises NotFoundError, and UnsupportedError
     for a tag whose number another snapshot has after a rollback.
     """
-    mark = version.removeprefix(_WATERMARK_VERSION)
-    if mark != version and mark.isdecimal():
-        return snapshot_with_watermark(table, int(mark))
-    if not version.isdecimal():
-        try:
-            return _tagged(table, version)
-        except (TagNotFoundError, InputError) as error:
-            raise NotFoundError(
-                f"VERSION AS OF takes the number of a snapshot or the name of a tag, not {version!r}: {error}"
-            ) from None
+    version = version.strip()
     try:
-        return held_snapshot(table, int(version))
-    except SnapshotNotFoundError as missing:
-        try:
-            return _tagged(table, version)
-        except TagNotFoundError:
-            raise missing from None
+        return _tagged(table, version).id
+    except (TagNotFoundError, InputError) as error:
+        mark = version.removeprefix(_WATERMARK_VERSION)
+        if mark != version and _NUMBER.fullmatch(mark):
+            return snapshot_with_watermark(table, int(mark)).id
+        if _NUMBER.fullmatch(version):
+            return int(version)
+        raise TagNotFoundError(
+            f"a version is the number of a snapshot or the name of a tag, not {version!r}: {error}"
+        ) from None
 
 
 def _tagged(table: TableHandle, name: str) -> Snapshot:
@@ -297,13 +300,13 @@ def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> B
     if len(ends) != 2 or not all(ends):
         raise OptionError(f"option {key!r} takes two ends, such as '3,5', not {text!r}")
     mode = mode.strip().lower()
-    if mode == "auto" and key == BETWEEN.key and not any(end.isdecimal() for end in ends):
+    if mode == "auto" and key == BETWEEN.key and not any(_NUMBER.fullmatch(end) for end in ends):
         mode = "diff"  # tags outlive the snapshots between them
     if key == BETWEEN.key:
-        after, upto = (_number(table, end) for end in ends)
+        after, upto = (number_called(table, end) for end in ends)
     else:
         after, upto = _range_of_times(
-            table, *(int(end) if end.isdecimal() else text_millis(key, end, zone) for end in ends)
+            table, *(int(end) if _NUMBER.fullmatch(end) else text_millis(key, end, zone) for end in ends)
         )
     if after > upto:
         raise OptionError(f"option {key!r} goes forward: {text!r} ends before it begins")
@@ -328,10 +331,6 @@ def _to_tag(table: TableHandle, name: str, states: str) -> Between:
     starts = ((periods.start(tag.name), tag.name) for tag in load_tags(table))
     earlier = [(start, other) for start, other in starts if start is not None and start < end]
     return Between(_tagged(table, max(earlier)[1]).id if earlier else upto, upto, states=states)
-
-
-def _number(table: TableHandle, end: str) -> int:
-    return int(end) if end.isdecimal() else _tagged(table, end).id
 
 
 def _range_of_times(table: TableHandle, start: int, end: int) -> tuple[int, int]:

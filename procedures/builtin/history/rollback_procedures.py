@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.store import Snapshot, Table, check_writable
+from lockgate.framework.store import Snapshot, Table, check_writable, number_called
 from lockgate.framework.store.history import restore, rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
@@ -96,8 +96,15 @@ def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot
         raise InputError(f"{procedure} needs exactly one of version, snapshot and tag")
     version = given.get("version", "").strip()
     if version:
-        # As Paimon does: what looks like a number is one.
-        given = {"snapshot": int(version)} if version.isascii() and version.isdigit() else {"tag": version}
+        number = number_called(table, version)
+        ids = {str(each.id) for each in table.snapshots()}
+        if version in ids and number != int(version):
+            # What is removed cannot be brought back.
+            raise InputError(
+                f"{procedure}: {version!r} is the number of one snapshot and the name of a tag on snapshot "
+                f"{number}: give snapshot => {version} or tag => '{version}'"
+            )
+        given = {"tag": version} if version in {tag.name for tag in table.tags()} else {"snapshot": number}
     return target_of(table, given.get("snapshot"), given.get("tag"))
 
 

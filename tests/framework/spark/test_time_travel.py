@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 from messages import request
 
-from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
+from lockgate.errors import InputError, NotFoundError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.scan.snapshot_selection import number_called, selection_of
+from lockgate.procedures import ProcedureContext, call
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -22,7 +24,7 @@ class Asker:
 
     def __init__(self, folder: Path) -> None:
         self.dispatcher = Dispatcher()
-        warehouse = str(folder / "warehouse")
+        self.warehouse = warehouse = str(folder / "warehouse")
         opened: Any = self.dispatcher.answer(
             "catalog.open", request("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
         )
@@ -63,7 +65,18 @@ def test_a_tag_that_is_a_number(asker: Asker) -> None:
     asker.table.create_tag("20240101", 1)
     asker.table.create_tag("3", 1)
     assert asker.snapshot("20240101") == 1
-    assert asker.snapshot("3") == 3
+    assert asker.snapshot("3") == 1
+    table = asker.table
+    for ends, found in (("20240101,2", (1, 2)), ("3,2", (1, 2)), (" 0 , 20240101", (0, 1)), ("1,2", (1, 2))):
+        selected = selection_of(table, {"incremental-between": ends}).between
+        assert selected is not None
+        assert (selected.after, selected.upto) == found
+    assert number_called(table, "20240101") == number_called(table, "3") == 1
+    assert number_called(table, "17") == 17
+    context = ProcedureContext(Catalog(asker.warehouse))
+    with pytest.raises(InputError, match="snapshot => 3 or tag => '3'"):
+        call(context, "rollback", "db.t", "3")
+    assert call(context, "rollback", "db.t", "20240101", dry_run=True)["current_snapshot_id"] == 1
 
 
 def test_a_number_that_another_snapshot_has_after_a_rollback(asker: Asker) -> None:
