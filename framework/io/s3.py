@@ -41,6 +41,8 @@ class S3FileSystem:
     def __init__(self, bucket: str, settings: S3Settings) -> None:
         self.bucket = bucket
         self._settings = settings
+        self._encrypting: Mapping[str, Any] = settings.encryption.of_writes
+        self._customer_key: Mapping[str, Any] = settings.encryption.of_all
         self._lock = threading.Lock()
         self._made: tuple[int, Any] | None = None
         # Creations of which nobody knows whether they took place, or will.
@@ -56,7 +58,9 @@ class S3FileSystem:
     def read_bytes(self, path: str) -> bytes:
         try:
             with self._asking(path):
-                body = self._client.get_object(Bucket=self.bucket, Key=self._key(path))["Body"]
+                body = self._client.get_object(Bucket=self.bucket, Key=self._key(path), **self._customer_key)[
+                    "Body"
+                ]
                 return checked_size(cast("bytes", body.read(most_metadata() + 1)), path)
         except FileNotFoundError:
             if path in self._uncertain:
@@ -74,7 +78,9 @@ class S3FileSystem:
 
         with self._asking(path):
             try:
-                answer = self._client.get_object(Bucket=self.bucket, Key=self._key(path), Range=span)
+                answer = self._client.get_object(
+                    Bucket=self.bucket, Key=self._key(path), Range=span, **self._customer_key
+                )
             except ClientError as error:
                 if code_of(error) in ("InvalidRange", "416"):  # of an empty object
                     return b"", 0
@@ -133,12 +139,14 @@ class S3FileSystem:
 
     def write_atomic(self, path: str, data: bytes) -> None:
         with self._asking(path):
-            self._client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data)
+            self._client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data, **self._encrypting)
 
     def make_directory(self, path: str) -> None:
         if self._key(path):
             with self._asking(path):
-                self._client.put_object(Bucket=self.bucket, Key=self._folder_key(path), Body=b"")
+                self._client.put_object(
+                    Bucket=self.bucket, Key=self._folder_key(path), Body=b"", **self._encrypting
+                )
 
     def delete(self, path: str) -> bool:
         try:
@@ -168,6 +176,7 @@ class S3FileSystem:
     def _put_new(self, path: str, data: bytes) -> None:
         token = uuid.uuid4().hex
         request = {"Key": self._key(path), "Body": data, "Metadata": {_WRITER: token}, "IfNoneMatch": _ANY}
+        request |= self._encrypting
         self._create(path, token, lambda: self._client.put_object(Bucket=self.bucket, **request))
 
     def _create(self, path: str, token: str, ask: Any) -> None:
@@ -240,7 +249,7 @@ class S3FileSystem:
         token = uuid.uuid4().hex
         with self._asking(path):
             answer = self._client.create_multipart_upload(
-                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: token}
+                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: token}, **self._encrypting
             )
         upload = str(answer["UploadId"])
         self._uploads[upload] = token
@@ -250,7 +259,12 @@ class S3FileSystem:
         """Send a part and return what completing needs to know of it."""
         with self._asking(path):
             answer = self._client.upload_part(
-                Bucket=self.bucket, Key=self._key(path), UploadId=upload, PartNumber=number, Body=data
+                Bucket=self.bucket,
+                Key=self._key(path),
+                UploadId=upload,
+                PartNumber=number,
+                Body=data,
+                **self._customer_key,
             )
         return {"PartNumber": number, "ETag": answer["ETag"]}
 
@@ -288,7 +302,8 @@ class S3FileSystem:
     def _head(self, path: str) -> Mapping[str, Any]:
         with self._asking(path):
             return cast(
-                "Mapping[str, Any]", self._client.head_object(Bucket=self.bucket, Key=self._key(path))
+                "Mapping[str, Any]",
+                self._client.head_object(Bucket=self.bucket, Key=self._key(path), **self._customer_key),
             )
 
     def _pages(self, path: str, prefix: str, **request: Any) -> Iterator[Mapping[str, Any]]:

@@ -6,6 +6,8 @@ executors and Python.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -16,6 +18,18 @@ SCHEMES = ("s3", "s3a", "s3n")
 PREFIX = "fs.s3a."
 _SPARK_PREFIX = "spark.hadoop."
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
+# How Hadoop's client writes with these is not done here, so that objects would differ without a word.
+_REFUSED = ("acl.default", "assumed.role.arn", "create.storage.class")
+_OF_KMS = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
+_CUSTOMER_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class S3Encryption:
+    """What requests that write say of encryption by the store, and, with a customer's key, all requests."""
+
+    of_writes: Mapping[str, str | bytes] = field(default_factory=dict, repr=False)
+    of_all: Mapping[str, str | bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -32,15 +46,22 @@ class S3Settings:
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    encryption: S3Encryption = field(default_factory=S3Encryption)
 
     @classmethod
     def of(cls, options: Mapping[str, str], bucket: str) -> S3Settings:
         """Read the confs `fs.s3a.*`, with or without `spark.hadoop.` in front.
 
         Confs of the bucket, `fs.s3a.bucket.<name>.*`, come first, then plain ones, then Spark's. Confs that
-        only Hadoop's own client needs are ignored. Raises OptionError for a malformed one.
+        only Hadoop's own client needs are ignored. Raises OptionError for a malformed one, and for one that
+        changes what is written or by whom, and is not supported.
         """
         found = _Confs(options, bucket)
+        for name in _REFUSED:
+            if found.get(name) is not None:
+                raise OptionError(
+                    f"{PREFIX}{name} is not supported: objects would be written without it; unset it"
+                )
         access_key, secret_key = found.get("access.key"), found.get("secret.key")
         if (access_key is None) != (secret_key is None):
             given, missing = ("access", "secret") if secret_key is None else ("secret", "access")
@@ -57,6 +78,7 @@ class S3Settings:
             access_key=access_key,
             secret_key=secret_key,
             session_token=token,
+            encryption=_encryption(found),
         )
 
 
@@ -79,6 +101,60 @@ class _Confs:
         if value.lower() not in ("true", "false"):
             raise OptionError(f"{PREFIX}{name} must be true or false, not {value!r}")
         return value.lower() == "true"
+
+
+def _encryption(confs: _Confs) -> S3Encryption:
+    """Return what `encryption.algorithm` and `.key` say, or the names that these had before Hadoop 3.3.2."""
+    algorithm = confs.get("encryption.algorithm") or confs.get("server-side-encryption-algorithm")
+    key = confs.get("encryption.key") or confs.get("server-side-encryption.key")
+    context = confs.get("encryption.context")
+    if algorithm is None:
+        if key is not None or context is not None:
+            raise OptionError(f"{PREFIX}encryption.key and .context need {PREFIX}encryption.algorithm")
+        return S3Encryption()
+    name = algorithm.upper()
+    if context is not None and name not in _OF_KMS:
+        raise OptionError(f"{PREFIX}encryption.context is for SSE-KMS and DSSE-KMS alone, not {algorithm}")
+    if name == "AES256":
+        if key is not None:
+            raise OptionError(f"{PREFIX}encryption.algorithm AES256 takes no {PREFIX}encryption.key")
+        return S3Encryption({"ServerSideEncryption": "AES256"})
+    if name in _OF_KMS:
+        said: dict[str, str | bytes] = {"ServerSideEncryption": _OF_KMS[name]}
+        if key is not None:
+            said["SSEKMSKeyId"] = key
+        if context is not None:
+            said["SSEKMSEncryptionContext"] = _kms_context(context)
+        return S3Encryption(said)
+    if name == "SSE-C":
+        customer: dict[str, str | bytes] = {
+            "SSECustomerAlgorithm": "AES256",
+            "SSECustomerKey": _customer_key(key),
+        }
+        return S3Encryption(customer, customer)
+    raise OptionError(
+        f"{PREFIX}encryption.algorithm {algorithm!r} is not supported: use AES256, SSE-KMS, DSSE-KMS or "
+        "SSE-C, or encrypt columns by orc.encrypt"
+    )
+
+
+def _customer_key(key: str | None) -> bytes:
+    try:
+        found = base64.b64decode(key or "", validate=True)
+    except ValueError:
+        found = b""
+    if len(found) != _CUSTOMER_KEY_BYTES:
+        # Not quoted: it is a secret.
+        raise OptionError(f"{PREFIX}encryption.key of SSE-C is the base64 of {_CUSTOMER_KEY_BYTES} bytes")
+    return found
+
+
+def _kms_context(text: str) -> str:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise OptionError(f"{PREFIX}encryption.context is written 'name=value,name=value'")
+    content = {name.strip(): value.strip() for name, _, value in pairs}
+    return base64.b64encode(json.dumps(content).encode()).decode()
 
 
 def _endpoint(confs: _Confs) -> str | None:

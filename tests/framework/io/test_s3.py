@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
 import pytest
+from s3_memory import MemoryClient
 from s3_server import CREDENTIALS, S3Server
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.io import S3FileSystem, resolve
+from lockgate.framework.io import s3 as s3_module
 from lockgate.framework.io.s3_errors import UncertainWriteError
 from lockgate.framework.io.s3_files import TAIL, S3Output
+
+# Requests to which a customer's key belongs.
+OF_OBJECTS = {"put_object", "get_object", "head_object", "create_multipart_upload", "upload_part"}
 
 
 @pytest.fixture
@@ -140,6 +147,64 @@ def test_large_objects_go_in_parts(files: S3FileSystem, s3: S3Server, bucket: st
         late.complete()
     late.give_up()
     assert files.read_bytes(path) == data
+
+
+@pytest.mark.parametrize(
+    ("confs", "stored"),
+    [
+        ({"algorithm": "AES256"}, ("AES256", None)),
+        ({"algorithm": "SSE-KMS", "key": "arn:aws:kms:us-east-1:1:key/k"}, ("aws:kms", "key/k")),
+    ],
+)
+def test_the_store_encrypts_what_is_written(
+    s3: S3Server, bucket: str, confs: dict[str, str], stored: tuple[str, str | None]
+) -> None:
+    options = s3.options(**{f"fs.s3a.encryption.{name}": value for name, value in confs.items()})
+    files, _ = resolve(f"s3://{bucket}", options)
+    assert isinstance(files, S3FileSystem)
+    files.write_new(f"{bucket}/new", b"1")
+    files.write_atomic(f"{bucket}/atomic", b"1")
+    files.make_directory(f"{bucket}/folder")
+    output = S3Output(files, f"{bucket}/large", part_size=5 * 2**20)
+    output.write(bytes(6 * 2**20))
+    output.complete()
+    client = boto3.client("s3", endpoint_url=s3.endpoint, region_name="us-east-1", **CREDENTIALS)
+    for key in ("new", "atomic", "folder/", "large"):
+        head = client.head_object(Bucket=bucket, Key=key)
+        assert head["ServerSideEncryption"] == stored[0], key
+        assert stored[1] is None or head["SSEKMSKeyId"].endswith(stored[1]), key
+
+
+def test_a_customers_key_goes_with_each_request_about_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client(MemoryClient):
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            if name not in OF_OBJECTS:
+                return found
+
+            def asked(**given: Any) -> Any:
+                assert given.pop("SSECustomerAlgorithm") == "AES256", name
+                assert given.pop("SSECustomerKey") == bytes(32), name
+                seen.add(name)
+                return found(**given)
+
+            return asked
+
+    seen: set[str] = set()
+    client = Client()
+    monkeypatch.setattr(s3_module, "make_client", lambda settings: client)
+    key = base64.b64encode(bytes(32)).decode()
+    options = {"fs.s3a.encryption.algorithm": "SSE-C", "fs.s3a.encryption.key": key}
+    files, _ = resolve("s3://own", options)
+    files.write_new("own/a", b"1")
+    files.write_atomic("own/a", b"22")
+    assert files.read_bytes("own/a") == b"22"
+    assert files.size("own/a") == 2
+    with files.open_input("own/a") as opened:
+        assert opened.read() == b"22"
+    with files.create("own/large") as output:
+        output.write(bytes(17 * 2**20))
+    assert seen == OF_OBJECTS
 
 
 def test_a_broken_off_upload_leaves_nothing(files: S3FileSystem, bucket: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import pytest
 
 from lockgate.errors import InputError, OptionError
 from lockgate.framework.io import S3FileSystem, resolve, storage_confs
-from lockgate.framework.io.s3_settings import S3Settings
+from lockgate.framework.io.s3_settings import S3Encryption, S3Settings
 
 KEYS = {"fs.s3a.access.key": "AK", "fs.s3a.secret.key": "SK"}
 
@@ -66,6 +69,16 @@ def test_the_region_of_an_endpoint(endpoint: str, region: str | None) -> None:
         ({"fs.s3a.session.token": "T-1"}, "needs"),
         ({"fs.s3a.path.style.access": "perhaps"}, "'perhaps'"),
         ({"fs.s3a.endpoint": "ftp://there"}, "http"),
+        ({"fs.s3a.encryption.algorithm": "CSE-KMS"}, "use AES256, SSE-KMS, DSSE-KMS or SSE-C"),
+        ({"fs.s3a.encryption.algorithm": "SSE-C", "fs.s3a.encryption.key": "SK-1"}, "base64 of 32 bytes"),
+        ({"fs.s3a.encryption.algorithm": "SSE-C"}, "base64 of 32 bytes"),
+        ({"fs.s3a.encryption.algorithm": "AES256", "fs.s3a.encryption.key": "SK-1"}, "takes no"),
+        ({"fs.s3a.encryption.key": "SK-1"}, r"need fs\.s3a\.encryption\.algorithm"),
+        ({"fs.s3a.encryption.algorithm": "AES256", "fs.s3a.encryption.context": "a=b"}, "alone"),
+        ({"fs.s3a.encryption.algorithm": "SSE-KMS", "fs.s3a.encryption.context": "a"}, "name=value"),
+        ({"fs.s3a.acl.default": "PublicRead"}, "not supported"),
+        ({"fs.s3a.bucket.b.create.storage.class": "glacier"}, "not supported"),
+        ({"spark.hadoop.fs.s3a.assumed.role.arn": "arn:x"}, "not supported"),
         ({"fs.s3a.endpoint": "https://AK-1:SK-1@there"}, "without a user"),
     ],
 )
@@ -73,6 +86,24 @@ def test_malformed_confs(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message) as raised:
         S3Settings.of(options, "b")
     assert not any(secret in str(raised.value) for secret in ("AK-1", "SK-1", "T-1"))
+
+
+def test_encryption_by_the_store() -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    older = {"fs.s3a.server-side-encryption-algorithm": "SSE-C", "fs.s3a.server-side-encryption.key": key}
+    for options in ({"fs.s3a.encryption.algorithm": "sse-c", "fs.s3a.encryption.key": key}, older):
+        settings = S3Settings.of(options, "b")
+        customer = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": bytes(32)}
+        assert settings.encryption.of_writes == settings.encryption.of_all == customer
+        assert key not in repr(settings)
+        assert "SSECustomerKey" not in repr(settings)
+    kms = {"fs.s3a.encryption.algorithm": "SSE-KMS", "fs.s3a.encryption.context": "a=b, c=d"}
+    found = S3Settings.of({**kms, "fs.s3a.encryption.key": "arn:k"}, "b").encryption
+    assert found.of_writes["ServerSideEncryption"] == "aws:kms"
+    assert found.of_writes["SSEKMSKeyId"] == "arn:k"
+    assert json.loads(base64.b64decode(found.of_writes["SSEKMSEncryptionContext"])) == {"a": "b", "c": "d"}
+    assert found.of_all == {}
+    assert S3Settings.of({}, "b").encryption == S3Encryption()
 
 
 def test_nothing_shows_what_is_secret() -> None:
