@@ -27,6 +27,7 @@ from lockgate.framework.types.datatype import (
 )
 from lockgate.framework.types.date_patterns import DatePattern, date_pattern
 from lockgate.framework.types.lossless import convert_losslessly
+from lockgate.framework.types.partition_values import partition_key
 from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
     from_spark_json,
@@ -85,6 +86,7 @@ __all__ = [
     "parse_iso_date",
     "parse_iso_datetime",
     "parse_type",
+    "partition_key",
     "row",
     "sized",
     "time",

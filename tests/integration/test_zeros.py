@@ -87,3 +87,42 @@ def test_zeros_of_a_type_that_was_widened(spark: SparkSession, table: Named) -> 
         spark.sql(f"ALTER TABLE {name} ALTER COLUMN {column} TYPE DOUBLE")
     for row in spark.table(name).collect():
         assert (str(row.f), math.copysign(1, row.i)) == (number(row.id), 1)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+@pytest.mark.parametrize("properties", ["", "TBLPROPERTIES ('primary-key' = 'id,p', 'bucket' = '1')"])
+def test_zeros_of_either_sign_are_two_partitions(
+    spark: SparkSession, table: Named, lake: Lake, kind: str, properties: str
+) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, p {kind}) PARTITIONED BY (p) {properties}")
+    rows = [(0, "0.0"), (1, "-0.0"), (2, "NaN"), (3, "-0.0"), (4, "0.0")]
+    for number, text in rows[:2]:
+        spark.sql(f"INSERT INTO {name} VALUES ({number}, CAST('{text}' AS {kind}))")
+    values = ", ".join(f"({number}, CAST('{text}' AS {kind}))" for number, text in rows[2:])
+    spark.sql(f"INSERT INTO {name} SELECT * FROM VALUES {values}")
+
+    def stored(condition: str = "true") -> list[tuple[int, str]]:
+        return [(each.id, str(each.p).replace("nan", "NaN")) for each in spark.sql(
+            f"SELECT * FROM {name} WHERE {condition} ORDER BY id").collect()]  # fmt: skip
+
+    assert stored() == rows
+    assert (
+        [number for number, _ in stored("p = 0")]
+        == [number for number, _ in stored("p = -0.0D")]
+        == [0, 1, 3, 4]
+    )
+    assert stored("p IN (0, 7)") == stored("NOT p > 0")
+    counts = spark.sql(f"SELECT p, count(*) AS rows FROM {name} GROUP BY p").collect()
+    assert sorted(each.rows for each in counts) == [1, 4]
+    python = lake.catalog.load_table(name.partition(".")[2]).read().sort_by("id")
+    assert python["id"].to_pylist() == [0, 1, 2, 3, 4]
+    spark.sql(f"DELETE FROM {name} WHERE id = 3")
+    spark.sql(f"CALL lake.sys.compact('{name.partition('.')[2]}')")
+    assert [number for number, _ in stored()] == [0, 1, 2, 4]
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        spark.sql(f"INSERT OVERWRITE {name} SELECT 9, CAST('-0.0' AS {kind})")
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert stored() == [(0, "0.0"), (2, "NaN"), (4, "0.0"), (9, "-0.0")]

@@ -11,7 +11,7 @@ from lockgate.framework.spark.messages.shared_messages import Committed, RowsJso
 from lockgate.framework.spark.messages.table_messages import DropPartitionsRequest, ListPartitionsRequest
 from lockgate.framework.spark.messages.write_messages import DeleteRequest
 from lockgate.framework.store.pruning.pruners import PartitionPruner
-from lockgate.framework.types import value_from_json, value_to_json
+from lockgate.framework.types import partition_key, value_from_json, value_to_json
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def drop_partitions(context: OperationContext, request: DropPartitionsRequest) -
     table = context.table()
     types = table.schema.types_of(table.schema.partition_keys)
     dropped = {
-        tuple(value_from_json(kind, value) for kind, value in zip(types, row, strict=True))
+        partition_key(value_from_json(kind, value) for kind, value in zip(types, row, strict=True))
         for row in request["partitions"]
     }
     grant(table, Action.DELETE)

@@ -23,6 +23,7 @@ from lockgate.framework.types import (
     micros_of,
     millis_of_day,
     one_nan,
+    partition_key,
     time_of,
     timestamp_of,
 )
@@ -73,6 +74,7 @@ class BinaryRowCodec:
         self._fixed = fixed_width(self._arity)
         self._fields = [_field_codec(data_type) for data_type in types]
         self._reserve = [_reserved_for_null(data_type) for data_type in types]
+        self._has_floats = any(data_type.kind in (Kind.FLOAT, Kind.DOUBLE) for data_type in types)
 
     def encode(self, values: Sequence[Any]) -> bytes:
         """Return the row without the number of fields.
@@ -118,7 +120,7 @@ class BinaryRowCodec:
             bit = position + 8
             values.append(None if row[bit >> 3] >> (bit & 7) & 1 else decode(row, offset))
             offset += 8
-        return tuple(values)
+        return partition_key(values) if self._has_floats else tuple(values)
 
     def decode_field(self, row: bytes, position: int) -> Any:
         """Return one value of a row without the number of fields; raises as `decode`."""

@@ -18,7 +18,7 @@ from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
-from lockgate.framework.types import DataType, value_from_json, value_to_json
+from lockgate.framework.types import DataType, partition_key, value_from_json, value_to_json
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ def _missing_named() -> Iterator[None]:
 
 def partition_from_json(json: Mapping[str, Any], schema: TableSchema) -> tuple[Any, ...]:
     """Return the values of a partition from those by column, as `value_to_json` spells them."""
-    return tuple(value_from_json(schema.field(name).type, json[name]) for name in schema.partition_keys)
+    return partition_key(
+        value_from_json(schema.field(name).type, json[name]) for name in schema.partition_keys
+    )
 
 
 def _file_to_json(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:

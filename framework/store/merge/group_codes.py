@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,6 +29,21 @@ def group_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, i
         # Below 2^63, because either count is at most the number of rows that fit into memory.
         codes, count = _dense(codes * others + other)
     return codes, count
+
+
+def partition_codes(
+    columns: Sequence[pa.ChunkedArray], rows: int, others: Sequence[pa.ChunkedArray] = ()
+) -> tuple[Codes, int]:
+    """Return the numbers of rows by partition columns and `others`, as `group_codes` gives them.
+
+    In partition columns -0.0 is not equal to 0.0: files of the two zeros lie in two partitions.
+    """
+    signs = [
+        pc.equal(pc.divide(pa.scalar(1.0, column.type), column), pa.scalar(-math.inf, column.type))
+        for column in columns
+        if pa.types.is_floating(column.type)
+    ]
+    return group_codes([*columns, *signs, *others], rows)
 
 
 def _codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:

@@ -28,7 +28,7 @@ from lockgate.framework.store.metadata.trust import (
     check_number,
 )
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import DataType, Kind, days_of, millis_of_day, time_of
+from lockgate.framework.types import DataType, Kind, days_of, millis_of_day, partition_key, time_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.manifests.file_table import FileTable, Numbers
@@ -85,7 +85,7 @@ class TablePaths:
 
     def bucket_path(self, partition: Sequence[Any], bucket: int) -> str:
         """Return the folder of a bucket."""
-        return self._bucket_path(tuple(partition), bucket)
+        return self._bucket_path(partition_key(partition), bucket)
 
     def _new_bucket_path(self, partition: tuple[Any, ...], bucket: int) -> str:
         name = _POSTPONED_NAME if bucket == _POSTPONED else bucket

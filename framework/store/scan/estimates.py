@@ -18,6 +18,7 @@ from lockgate.framework.store.manifests.column_bounds import (
     partition_bounds,
 )
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.types import partition_key
 
 if TYPE_CHECKING:
     from lockgate.framework.store.scan.scan import ScanPlan
@@ -42,7 +43,7 @@ def estimate_columns(plan: ScanPlan, columns: Iterable[str]) -> dict[str, Column
     Texts have no bounds here, for those of statistics may be cut off.
     """
     entries = [
-        ManifestEntry(FileKind.ADD, tuple(split.partition.values()), split.bucket, -1, file)
+        ManifestEntry(FileKind.ADD, partition_key(split.partition.values()), split.bucket, -1, file)
         for split in plan.splits
         for file in split.files
     ]

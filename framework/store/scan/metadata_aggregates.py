@@ -259,7 +259,9 @@ class _FileAggregates:
         group_of = np.full(len(self._files.partitions), -1, np.int64)
         for number in np.unique(partitions[rows > 0]):
             partition = self._files.partitions[number]
-            group_of[number] = numbers.setdefault(tuple(partition[index] for index in places), len(numbers))
+            # Queries group both zeros as one.
+            values = tuple(0.0 if partition[index] == 0.0 else partition[index] for index in places)
+            group_of[number] = numbers.setdefault(values, len(numbers))
         group = group_of[partitions] if len(partitions) else partitions
         return list(numbers), group
 

@@ -29,7 +29,7 @@ from lockgate.framework.store.merge.merge import (
     merge_tables,
 )
 from lockgate.framework.store.pruning.split import Split
-from lockgate.framework.store.scan.expired_files import expiry_named
+from lockgate.framework.store.scan.expired_files import absence_named
 from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows, WantedKeys
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
@@ -217,7 +217,7 @@ class FileReader:
         """Raise KeyMissingError or its kin if a key of the file is not held; only ORC files need keys."""
         if format_of(path) is FileFormat.ORC:
             with (
-                expiry_named(self._table.file_system.uri(path)),
+                absence_named(self._table, path),
                 self._open_orc(path, self._schema, strict=True),
             ):
                 pass
@@ -292,7 +292,7 @@ class FileReader:
         if chosen is not None and not chosen:
             return
         with (
-            expiry_named(self._table.file_system.uri(path)),
+            absence_named(self._table, path),
             self._open(path, written, nanoseconds=nanoseconds) as source,
         ):
             stored = {name: self._stored(name, written, source.schema) for name in names}

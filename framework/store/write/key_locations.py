@@ -20,7 +20,7 @@ from lockgate.errors import InputError
 from lockgate.framework.access import ALLOWED
 from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.message import PlacedAt
-from lockgate.framework.store.merge.group_codes import group_codes, groups, last_of_each
+from lockgate.framework.store.merge.group_codes import group_codes, groups, last_of_each, partition_codes
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE, FIRST_ROW, RowKind
 from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.framework.store.scan.read import FileReader, SplitReader
@@ -28,7 +28,7 @@ from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.write.bucket_assigner import BucketChoice, limits_of
 from lockgate.framework.store.write.key_index import KeyIndex
-from lockgate.framework.types import one_nan
+from lockgate.framework.types import partition_key
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -102,14 +102,14 @@ class KeyLocations:
 
     def gave(self, partition: tuple[Any, ...], bucket: int) -> bool:
         """Say whether keys lie in a bucket of a partition."""
-        number = self._numbers.get(tuple(one_nan(value) for value in partition))
+        number = self._numbers.get(partition_key(partition))
         return number is not None and bucket in self._counts[number]
 
     def _load(self, table: TableHandle, snapshot: Snapshot) -> None:
         stored = self._engine == FIRST_ROW
         parts, locations = [self._keys.schema.empty_table()], []
         for partition, bucket, part in (_stored if stored else _shown)(table, snapshot):
-            number = self._number(tuple(one_nan(value) for value in partition))
+            number = self._number(partition_key(partition))
             parts.append(part.cast(self._keys.schema))
             locations.append((number, bucket, part.num_rows))
             counts = self._counts[number]
@@ -182,11 +182,11 @@ class KeyLocations:
     def _given(self, rows: pa.Table) -> Numbers:
         """Return the number of the partition that each row names."""
         columns = [rows[name] for name in self._schema.partition_keys]
-        codes, bound = group_codes(columns, rows.num_rows)
+        codes, bound = partition_codes(columns, rows.num_rows)
         found = np.zeros(rows.num_rows, np.int64)
         for positions in groups(codes, bound):
             first = int(positions[0])
-            found[positions] = self._number(tuple(one_nan(column[first].as_py()) for column in columns))
+            found[positions] = self._number(partition_key(column[first].as_py() for column in columns))
         return found
 
     def _replaced(self, keys: pa.Table, kinds: pa.Array, slots: Numbers, given: Numbers) -> LocatedRows:
@@ -313,7 +313,7 @@ def _shown(table: TableHandle, snapshot: Snapshot) -> Found:
     reader = SplitReader(table, plan)
     for split in plan.splits:
         for part in reader.split_tables(split):
-            yield tuple(split.partition.values()), split.bucket, part
+            yield partition_key(split.partition.values()), split.bucket, part
 
 
 def _stored(table: TableHandle, snapshot: Snapshot) -> Found:

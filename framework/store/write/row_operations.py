@@ -20,6 +20,7 @@ from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.schema.unsupported_features import check_unselected
+from lockgate.framework.types import partition_key
 from lockgate.pushdown import Predicate, columns_of, normalize, to_arrow_expression
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def find_rows(
 
 
 def _entries(table: TableHandle, split: Split) -> Iterator[tuple[ManifestEntry, str]]:
-    partition = tuple(split.partition.values())
+    partition = partition_key(split.partition.values())
     for file, path, vector in zip(split.files, split.paths, split.vectors, strict=True):
         count = table.schema.bucket_count
         yield ManifestEntry(FileKind.ADD, partition, split.bucket, count, file, vector), path

@@ -14,7 +14,7 @@ from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options.changelog_options import INPUT
 from lockgate.framework.store.commit.message import CommitMessage, PlacedAt
 from lockgate.framework.store.manifests.manifest import DataFileMeta
-from lockgate.framework.store.merge.group_codes import Codes, group_codes, groups, last_of_each
+from lockgate.framework.store.merge.group_codes import Codes, groups, last_of_each, partition_codes
 from lockgate.framework.store.merge.merge import KEY_PREFIX, RowKind, merge_plan, merge_tables, sort_by_key
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE
 from lockgate.framework.store.merge.sequence_order import by_sequence
@@ -30,7 +30,7 @@ from lockgate.framework.store.write.bucket_assigner import BucketAssigner
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.key_locations import KeyLocations
 from lockgate.framework.store.write.read_rows import read_rows, rows_with_keys
-from lockgate.framework.types import one_nan, to_arrow
+from lockgate.framework.types import partition_key, to_arrow
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
@@ -231,10 +231,10 @@ class _Writer:
         schema, count = self._schema, rows.num_rows
         buckets = self._buckets(rows) if placed is None else pa.array(placed.astype(np.int32))
         columns = [rows[name] for name in schema.partition_keys]
-        codes, distinct = group_codes([*columns, pa.chunked_array([buckets])], count)
+        codes, distinct = partition_codes(columns, count, [pa.chunked_array([buckets])])
         for positions in groups(codes, distinct):
             first = int(positions[0])
-            partition = tuple(one_nan(column[first].as_py()) for column in columns)
+            partition = partition_key(column[first].as_py() for column in columns)
             yield (partition, buckets[first].as_py()), positions
 
     def _buckets(self, rows: pa.Table) -> pa.Array:
@@ -249,9 +249,9 @@ class _Writer:
     def _assigned(self, rows: pa.Table, assigner: BucketAssigner) -> np.ndarray:
         columns = [rows[name] for name in self._schema.partition_keys]
         found = np.zeros(rows.num_rows, np.int32)
-        codes, distinct = group_codes(columns, rows.num_rows)
+        codes, distinct = partition_codes(columns, rows.num_rows)
         for positions in groups(codes, distinct):
-            partition = tuple(one_nan(column[int(positions[0])].as_py()) for column in columns)
+            partition = partition_key(column[int(positions[0])].as_py() for column in columns)
             found[positions] = assigner.assign(partition, rows.take(pa.array(positions)))
         return found
 
@@ -287,7 +287,12 @@ class _KeyWriter(_Writer):
         """Write one buffer."""
         if kinds is None:
             kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
-        codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
+        partition, key = self._schema.partition_keys, self._schema.primary_keys
+        codes, count = partition_codes(
+            [rows[name] for name in partition if name in key],
+            rows.num_rows,
+            [rows[name] for name in key if name not in partition],
+        )
         newest = pa.array(last_of_each(codes, count, self._by_age(rows, codes, count)))
         merges = len(newest) < rows.num_rows and (self._records or self._plan.engine != DEDUPLICATE)
         if len(newest) < rows.num_rows and not merges:

@@ -25,7 +25,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.spark import java_class
 from lockgate.framework.store.metadata.paths import unescape
-from lockgate.framework.types import DataField, DataType, Kind, parse_iso_date
+from lockgate.framework.types import DataField, DataType, Kind, parse_iso_date, partition_key
 from lockgate.procedures.arguments import partition_value
 from lockgate.procedures.builtin.migrate.foreign_files import (
     AVRO,
@@ -346,7 +346,7 @@ def _texts(path: str, location: str, keys: Sequence[str]) -> tuple[str | None, .
 
 def _values(path: str, location: str, keys: Sequence[str], kinds: Mapping[str, DataType]) -> tuple[Any, ...]:
     texts = zip(keys, _texts(path, location, keys), strict=True)
-    return tuple(None if text is None else partition_value(kinds[key], text) for key, text in texts)
+    return partition_key(None if text is None else partition_value(kinds[key], text) for key, text in texts)
 
 
 def has_timestamp(data_type: DataType) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.manifest_files import partitions_in
+from lockgate.framework.types import partition_key
+from lockgate.pushdown import Comparison, Op
 
 MakeTable = Callable[..., Table]
 NAN = float("nan")
@@ -40,6 +46,42 @@ def test_the_partitions_that_come_may_be_nan(catalog: Catalog, make_table: MakeT
     messages = table.write(_rows((3, NAN)))
     table.commit(messages, kind="OVERWRITE", overwrite={one.partition for one in messages}.__contains__)
     assert _ids(catalog) == [2, 3]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("options", [{}, {"primary_keys": ("id", "f"), "bucket": "2"}])
+def test_zeros_of_either_sign_are_two_partitions(
+    catalog: Catalog, make_table: MakeTable, kind: pa.DataType, options: dict[str, Any]
+) -> None:
+    table = make_table(columns={"id": pa.int64(), "f": kind}, partition_keys=("f",), **options)
+    zeros = [0.0, -0.0, NAN, -0.0, 0.0]
+    rows = pa.table({"id": pa.array(range(5), pa.int64()), "f": pa.array(zeros, kind)})
+    for at in range(5):
+        table.append(rows.slice(at, 1))
+    table.append(rows.set_column(0, "id", pa.array(range(5, 10), pa.int64())))
+    table = catalog.load_table("db.t")
+    stored = table.read().sort_by("id")
+    assert list(map(str, stored["f"].to_pylist())) == [*map(str, zeros)] * 2
+    assert {path.name for path in Path(table.location).glob("f=*")} == {"f=0.0", "f=-0.0", "f=NaN"}
+    # A predicate compares as SQL does, by which the zeros are equal.
+    assert table.read(predicate=Comparison(Op.EQ, ("f",), (pa.scalar(0.0, kind),))).num_rows == 8
+    partitions = [each.partition for each in table.manifests.live_files(table.latest_snapshot())]
+    assert len(set(partitions)) == 3
+    negative = next(each for each in partitions if str(each[0]) == "-0.0")
+    messages = table.write(rows.slice(1, 1).set_column(0, "id", pa.array([90], pa.int64())))
+    table.commit(messages, kind="OVERWRITE", overwrite={negative}.__contains__)
+    assert _ids(catalog) == [0, 2, 4, 5, 7, 9, 90]
+
+
+def test_keys_of_partitions_are_equal_as_their_stored_bytes_are() -> None:
+    plus, minus = partition_key([0.0, "a"]), partition_key([-0.0, "a"])
+    assert plus != minus
+    assert not plus == minus  # noqa: SIM201 - both operators are tested
+    assert minus == partition_key(minus) == pickle.loads(pickle.dumps(minus))
+    assert len({plus, minus, partition_key((-0.0, "a")), (0.0, "a")}) == 2
+    assert {(plus, 1): "plus", (minus, 1): "minus"}[minus, 1] == "minus"
+    assert partition_key([NAN]) == partition_key([-NAN])
+    assert tuple(minus) == (0.0, "a"), "a plain tuple takes both zeros for one"
 
 
 def test_deletions_meet_their_additions_in_a_partition_of_nan(

@@ -12,6 +12,7 @@ from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
 from lockgate.framework.store import SNAPSHOT_SOURCE, candidate_of
 from lockgate.framework.store.handle import read_branch
+from lockgate.framework.types import partition_key
 from lockgate.pushdown import Step, columns_of, from_json
 
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ def _narrowed(
         files=sum(len(split.files) for split in splits),
         rows=sum(split.row_count for split in splits),
         bytes=sum(split.size for split in splits),
-        partitions=len({tuple(split.partition.values()) for split in splits}),
-        buckets=len({(tuple(split.partition.values()), split.bucket) for split in splits}),
+        partitions=len({partition_key(split.partition.values()) for split in splits}),
+        buckets=len({(partition_key(split.partition.values()), split.bucket) for split in splits}),
     )
     by = ", ".join(f"{each.column} joins {each.other.identifier}.{each.other_column}" for each in columns)
     step = Step(pruner.name, before, after, by)

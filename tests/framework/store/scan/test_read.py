@@ -240,5 +240,8 @@ def test_a_read_whose_files_have_expired_says_so(tmp_path: Path, strict: bool) -
     for split in plan.splits:
         for path in split.paths:
             Path(path).unlink()
+    with pytest.raises(CorruptFileError, match=r"data-.*\.orc is missing, although snapshot 1 of "):
+        table.read(plan)
+    table.overwrite(make_rows(3))
     with pytest.raises(SnapshotExpiredError, match=r"data-.*\.orc does not exist: .* expired"):
         table.read(plan)

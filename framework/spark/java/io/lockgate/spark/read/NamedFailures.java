@@ -110,7 +110,7 @@ final class NamedFailures implements DataFileReader {
       return "SnapshotExpiredError: "
           + origin.name()
           + " does not exist: its snapshot has expired since the read was planned (read again), or"
-          + " the table is damaged";
+          + " the file is missing";
     }
     return isOfStorage(failure) ? unreachable(origin, failure) : damaged(origin, failure);
   }

@@ -11,6 +11,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -22,10 +24,14 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter;
 import org.apache.spark.sql.types.ByteType$;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators;
+import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -64,14 +70,15 @@ final class UpsertWriter extends TaskWriter {
     super(spec, conf, attempt);
     this.types = types(spec);
     this.toSorted = project(all(types.length));
-    List<Integer> bucket = new ArrayList<>(columns(spec.partition()));
-    bucket.add(BUCKET);
-    List<Integer> key = new ArrayList<>(bucket);
-    key.addAll(columns(spec.trimmedKey()));
-    this.sameBucket = ordering(orders(bucket));
-    this.sameKey = ordering(orders(key));
+    List<SortOrder> bucket = orders(columns(spec.partition()));
+    bucket.addAll(signs(columns(spec.partition())));
+    bucket.addAll(orders(List.of(BUCKET)));
+    List<SortOrder> key = new ArrayList<>(bucket);
+    key.addAll(orders(columns(spec.trimmedKey())));
+    this.sameBucket = ordering(bucket);
+    this.sameKey = ordering(key);
     this.keyOf = project(columns(spec.trimmedKey()));
-    List<SortOrder> order = orders(key);
+    List<SortOrder> order = new ArrayList<>(key);
     for (int index : columns(spec.sequence())) {
       order.add(new RowAges.Column(index, types[index], spec.descending()).order());
     }
@@ -121,12 +128,32 @@ final class UpsertWriter extends TaskWriter {
 
   private List<SortOrder> orders(List<Integer> columns) {
     List<SortOrder> orders = new ArrayList<>();
+    columns.forEach(index -> orders.add(ascending(column(index))));
+    return orders;
+  }
+
+  /**
+   * Separates partitions of -0.0 from those of 0.0, which Spark takes for equal, by their texts.
+   */
+  private List<SortOrder> signs(List<Integer> columns) {
+    List<SortOrder> orders = new ArrayList<>();
     for (int index : columns) {
-      orders.add(
-          new SortOrder(
-              column(index), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())));
+      if (types[index] instanceof FloatType || types[index] instanceof DoubleType) {
+        orders.add(
+            ascending(
+                new Cast(
+                    column(index),
+                    DataTypes.StringType,
+                    Option.empty(),
+                    EvalMode$.MODULE$.LEGACY())));
+      }
     }
     return orders;
+  }
+
+  private static SortOrder ascending(Expression expression) {
+    return new SortOrder(
+        expression, Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of()));
   }
 
   private static Ordering<InternalRow> ordering(List<SortOrder> orders) {
