@@ -259,8 +259,8 @@ class _FileAggregates:
         group_of = np.full(len(self._files.partitions), -1, np.int64)
         for number in np.unique(partitions[rows > 0]):
             partition = self._files.partitions[number]
-            # Queries group both zeros as one.
-            values = tuple(0.0 if partition[index] == 0.0 else partition[index] for index in places)
+            # Queries group partitions of -0.0 and 0.0 as one.
+            values = tuple(_without_sign_of_zero(partition[index]) for index in places)
             group_of[number] = numbers.setdefault(values, len(numbers))
         group = group_of[partitions] if len(partitions) else partitions
         return list(numbers), group
@@ -380,3 +380,7 @@ def _values(stored: list[int | None], data_type: DataType) -> pa.Array:
     if data_type.is_timestamp:
         return pa.array(stored, pa.int64()).cast(pa.timestamp("us", arrow.tz)).cast(arrow)
     return pa.array(stored, arrow)
+
+
+def _without_sign_of_zero(value: Any) -> Any:
+    return value + 0.0 if isinstance(value, float) else value
