@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         check_unselected,
         check_writable,
     )
-    from lockgate.framework.store.schema.wider_types import can_widen
+    from lockgate.framework.store.schema.wider_types import can_widen, common_type
     from lockgate.framework.store.system.row_batches import batches_of
     from lockgate.framework.store.tables.catalog import Catalog
     from lockgate.framework.store.tables.replace import Replacement
@@ -154,6 +154,7 @@ _HOMES = {
     "check_writable": ".schema.unsupported_features",
     "column_marks": ".confidential.column_visibility",
     "commit_messages": ".commit.commit",
+    "common_type": ".schema.wider_types",
     "encrypted_columns": ".confidential.column_visibility",
     "expire_snapshots": ".maintenance.snapshot_expiry",
     "exposures": ".confidential.exposures",
@@ -243,6 +244,7 @@ __all__ = [
     "check_writable",
     "column_marks",
     "commit_messages",
+    "common_type",
     "encrypted_columns",
     "expire_snapshots",
     "exposures",

@@ -298,3 +298,75 @@ def test_other_tables_are_refused(
 
     with pytest.raises(AnalysisException, match=complaint):
         migrate(lake, origin(definition), f"{database}.t")
+
+
+def test_files_that_differ_are_read_by_spark_without_loss(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]
+) -> None:
+    """Timestamps make Spark read the files; older ones have narrower types, and fewer columns and members."""
+    source = origin("(id INT, n INT, f FLOAT, s STRUCT<a: INT>, at TIMESTAMP, w TIMESTAMP_NTZ) USING ORC")
+    name = f"spark_catalog.{source}"
+    spark.sql(
+        f"INSERT INTO {name} SELECT 1, 2147483647, 1.5F, named_struct('a', 7), "
+        "TIMESTAMP'9999-12-31 23:59:59.999999', TIMESTAMP_NTZ'0001-01-01 00:00:00.000001'"
+    )
+    wider = "id INT, n BIGINT, f DOUBLE, s STRUCT<a: BIGINT, b: STRING>, at TIMESTAMP, w TIMESTAMP_NTZ"
+    location = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").first().data_type
+    second = origin(f"({wider}, m MAP<STRING, TIMESTAMP>) USING ORC LOCATION '{location}'")
+    spark.sql(
+        f"INSERT INTO spark_catalog.{second} SELECT 2, 1099511627776, 0.1D, named_struct('a', 1099511627776, "
+        "'b', 'x'), TIMESTAMP'2024-03-01 12:00:00.123456', NULL, map('k', TIMESTAMP'2024-03-01 12:00:00')"
+    )
+    with pytest.raises(
+        AnalysisException, match=r"column 'n' is BIGINT in the file and INT in spark_catalog\.default\.o"
+    ):
+        migrate(lake, name, f"{database}.t")
+    assert lake.catalog.list_tables(database) == []
+    before = rows(spark, f"spark_catalog.{second}")
+    assert migrate(lake, f"spark_catalog.{second}", f"{database}.t", delete_origin=True).rows == 2
+    assert rows(spark, f"lake.{database}.t") == before
+    assert (before[0].n, before[0].s.a, before[0].s.b, before[1].f) == (2147483647, 7, None, 0.1)
+    assert not spark.catalog.tableExists(f"spark_catalog.{second}")
+
+
+def test_a_table_is_not_dropped_if_spark_read_other_values(
+    lake: Lake,
+    spark: SparkSession,
+    database: str,
+    origin: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lockgate.procedures.builtin.migrate import migrated_by_spark
+
+    source = origin("USING ORC AS SELECT id, timestamp_micros(id) AS at, map('k', id) AS m FROM range(9)")
+    real = migrated_by_spark._staged
+
+    def other(context: Any, origin: Any, *more: Any) -> Any:
+        read = migrated_by_spark._read
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                migrated_by_spark,
+                "_read",
+                lambda *given: read(*given).selectExpr("id", "at + INTERVAL 1 DAY AS at", "m"),
+            )
+            staged = real(context, origin, *more)
+            made = staged.__enter__()
+        return _Entered(staged, made)
+
+    monkeypatch.setattr(migrated_by_spark, "_staged", other)
+    with pytest.raises(Exception, match=r"not deleted.*other values in column 'at'"):
+        migrate(lake, source, f"{database}.t", delete_origin=True)
+    assert spark.table(f"spark_catalog.{source}").count() == 9
+
+
+class _Entered:
+    """A context that was entered already."""
+
+    def __init__(self, context: Any, value: Any) -> None:
+        self._context, self._value = context, value
+
+    def __enter__(self) -> Any:
+        return self._value
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._context.__exit__(*error)

@@ -5,21 +5,45 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
+from lockgate.errors import (
+    InputError,
+    KeyDeniedError,
+    KeyMissingError,
+    UnsupportedError,
+    UnsupportedTypeError,
+    WrongKeyError,
+    nearest,
+)
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask, spell, split
-from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
+from lockgate.framework.store import (
+    CommitMessage,
+    DataFileMeta,
+    FileSource,
+    SimpleStats,
+    Table,
+    TableSchema,
+    common_type,
+)
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.schema.schema import wall_clock_millis
-from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.framework.types import (
+    MAX_LENGTH,
+    DataField,
+    DataType,
+    Kind,
+    convert_losslessly,
+    from_arrow,
+    to_arrow,
+)
 from lockgate.procedures.builtin.migrate.migration_source import (
     ORC,
     MigrationSource,
@@ -27,6 +51,7 @@ from lockgate.procedures.builtin.migrate.migration_source import (
     has_date,
     has_timestamp,
     is_nameless,
+    with_wall_clocks,
 )
 
 # The first day of the Gregorian calendar; before it, Spark's ORC files follow the Julian one.
@@ -37,13 +62,14 @@ _GREGORIAN = datetime.date(1582, 10, 15)
 class Inspected:
     """A source file after its footer was read.
 
-    `encryption` and `masks` are by the paths of encrypted columns, in the table's names. `reason` says why
-    its columns cannot be read unchanged, empty if they can; `only_spark`: not even to rewrite them.
-    `tagged`: it has tags of its integrity.
+    `columns` are those of the file, in the table's names. `encryption` and `masks` are by the paths of
+    encrypted columns. `reason` says why its columns cannot be read unchanged, empty if they can;
+    `only_spark`: not even to rewrite them. `tagged`: it has tags of its integrity.
     """
 
     file: SourceFile
     rows: int
+    columns: pa.Schema
     encryption: Mapping[str, str]
     masks: Mapping[str, str]
     statistics: Mapping[str, ColumnStatistics]
@@ -53,37 +79,112 @@ class Inspected:
 
 
 def inspect(source: MigrationSource, file: SourceFile, keys: KeyProvider | None) -> Inspected:
-    """Read a file's footer with its keys, which are proven, and compare its columns to the source's.
+    """Read a file's footer with its keys, which are proven.
 
     Raises KeyMissingError or WrongKeyError if one of the keys is not at hand.
     """
     if source.format != ORC:
         return _inspect_plain(source, file)
     with source.open(file, keys) as orc:
-        names = _table_names(source, orc)
+        names = _table_names(source, file, orc)
+        columns = pa.schema(
+            [with_wall_clocks(field).with_name(names.get(field.name, field.name)) for field in orc.schema]
+        )
         encryption = {_renamed(variant.path, names): variant.key.name for variant in orc.variants}
         masks = {_renamed(variant.path, names): variant.mask for variant in orc.variants}
-        special = _needs_spark(source.data_fields, orc)
-        reason = special or _mismatch(source.data_fields, orc)
+        special = (
+            "Hive wrote it without the names of its columns"
+            if names
+            else _needs_spark(columns, orc.statistics)
+        )
         tagged = orc.integrity == "verified"
-        return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special), tagged)
+        return Inspected(
+            file, orc.num_rows, columns, encryption, masks, orc.statistics, special, bool(special), tagged
+        )
 
 
 def _inspect_plain(source: MigrationSource, file: SourceFile) -> Inspected:
     with closing(source.open_plain(file)) as plain:
         plain.check_calendar()
-        for name in plain.schema.names:
-            if name not in {field.name for field in source.data_fields}:
-                raise InputError(f"{file.path} has a column {name!r} that {source.name} does not have")
-        reason = plain.why_rewritten() or _difference(source.data_fields, plain.schema)
-        return Inspected(file, plain.num_rows, {}, {}, plain.statistics(), reason, only_spark=False)
+        return Inspected(
+            file,
+            plain.num_rows,
+            plain.schema,
+            {},
+            {},
+            plain.statistics(),
+            plain.why_rewritten(),
+            only_spark=False,
+        )
 
 
-def _table_names(source: MigrationSource, orc: EncryptedOrcFile) -> Mapping[str, str]:
+def judge(source: MigrationSource, inspected: Inspected) -> Inspected:
+    """Return a file with the reason why its columns are not those of the source, if they are others.
+
+    Raises InputError that names the file, the column and both types if the source does not have the column,
+    or has it with a type that does not hold all of the file's values.
+    """
+    path, columns = inspected.file.path, inspected.columns
+    fields = {field.name: field for field in source.data_fields}
+    reason = inspected.reason
+    for column in columns:
+        if column.name not in fields:
+            raise InputError(
+                f"{path} has a column {column.name!r} that {source.name} does not have"
+                f"{nearest(column.name, fields)}"
+            )
+        wanted = fields[column.name].type
+        if not holds(wanted, column.type, zones=source.tells_zones):
+            raise InputError(
+                f"{path}: column {column.name!r} is {_shown(column.type)} in the file and "
+                f"{wanted.bare_name} in {source.name}, which does not hold all such values: "
+                "convert them first"
+            )
+        if source.table is None and wanted.is_string and wanted.length != MAX_LENGTH:
+            reason = reason or f"its column {column.name!r} may hold texts too long for {wanted.bare_name}"
+    return replace(inspected, reason=reason or _difference(source.data_fields, columns))
+
+
+def holds(wanted: DataType, found: pa.DataType, *, zones: bool = True) -> bool:
+    """Return whether each value of a file's type is one of a table's; without `zones`, in any zone."""
+    arrow = to_arrow(wanted)
+    if not zones:
+        arrow, found = _zoneless(arrow), _zoneless(found)
+    if is_same_type(found, arrow) or (pa.types.is_binary(found) and pa.types.is_string(arrow)):
+        return True
+    try:
+        common = common_type(from_arrow(arrow), from_arrow(found))
+    except UnsupportedTypeError:
+        return False
+    return common is not None and is_same_type(to_arrow(common), arrow)
+
+
+def _zoneless(type_: pa.DataType) -> pa.DataType:
+    """Return the type with wall clocks in place of points in time, which plain ORC does not tell apart."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp(type_.unit)
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_zoneless(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_zoneless(type_.key_type), _zoneless(type_.item_type))
+    return pa.list_(_zoneless(type_.value_type)) if pa.types.is_list(type_) else type_
+
+
+def _shown(found: pa.DataType) -> str:
+    """Return the name of the table's type for a file's, or Arrow's if there is none."""
+    try:
+        return from_arrow(found).bare_name
+    except UnsupportedTypeError:
+        return str(found)
+
+
+def _table_names(source: MigrationSource, file: SourceFile, orc: EncryptedOrcFile) -> Mapping[str, str]:
     """Return the table's names of columns that Hive wrote without names; they are in the table's order."""
-    if not is_nameless(orc.schema.names):
+    if source.table is None or not is_nameless(orc.schema.names):
         return {}
     fields = [field.name for field in source.data_fields]
+    if len(orc.schema.names) > len(fields):
+        raise InputError(f"{file.path} has {len(orc.schema.names)} columns, and {source.name} {len(fields)}")
     return dict(zip(orc.schema.names, fields, strict=False))
 
 
@@ -101,16 +202,16 @@ def is_held(source: MigrationSource, inspected: Inspected, keys: KeyProvider | N
     return True
 
 
-def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
+def _needs_spark(columns: pa.Schema, statistics: Mapping[str, ColumnStatistics]) -> str:
     """Return the kind of values in a file that only Spark reads correctly."""
-    wanted = {field.name: field for field in fields}
-    for found in orc.schema:
-        if found.name not in wanted:
-            return f"it has a column {found.name!r} that the table does not have"
-        if has_timestamp(wanted[found.name].type):
-            return f"Spark stores timestamps such as {found.name!r} in another way"
-        if _may_be_ancient(wanted[found.name].type, orc.statistics.get(found.name)):
-            return f"{found.name!r} may hold dates before {_GREGORIAN}, for which Spark counts days otherwise"
+    for column in columns:
+        data_type = from_arrow(column.type)
+        if has_timestamp(data_type):
+            return f"Spark stores timestamps such as {column.name!r} in another way"
+        if _may_be_ancient(data_type, statistics.get(column.name)):
+            return (
+                f"{column.name!r} may hold dates before {_GREGORIAN}, for which Spark counts days otherwise"
+            )
     return ""
 
 
@@ -121,11 +222,6 @@ def _may_be_ancient(data_type: DataType, statistics: ColumnStatistics | None) ->
     if data_type.is_nested or statistics is None:
         return True
     return statistics.value_count > 0 and (statistics.minimum is None or statistics.minimum < _GREGORIAN)
-
-
-def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
-    """Return how a file differs from one that a writer of the table would have written."""
-    return _difference(fields, orc.schema)
 
 
 def _difference(fields: Sequence[DataField], schema: pa.Schema) -> str:
@@ -264,9 +360,16 @@ def source_batches(
         with _opened(source, inspected.file, keys) as batches:
             for batch in batches:
                 columns = [
-                    batch[field.name].cast(field.type)
+                    _column(batch, field, inspected.file.path)
                     if field.name in batch.schema.names
-                    else pa.repeat(pa.scalar(partition.get(field.name), field.type), batch.num_rows)
-                    for field in schema
+                    else pa.repeat(pa.scalar(partition.get(field.name), to_arrow(field.type)), batch.num_rows)
+                    for field in source.fields
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(batch: pa.RecordBatch, field: DataField, path: str) -> pa.Array:
+    given = pa.chunked_array([batch[field.name]])
+    # Nulls where the table permits none are another error, which its writer names.
+    wanted = field.type.with_nullable(True)
+    return convert_losslessly(given, wanted, field.name, source=path).chunk(0)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockgate.errors import InputError, nearest
-from lockgate.framework.store import TableSchema
+from lockgate.framework.store import TableSchema, can_widen
 from lockgate.framework.types import DataField, DataType, to_arrow
-from lockgate.procedures.builtin.migrate.file_adoption import Inspected, is_same_type
+from lockgate.procedures.builtin.migrate.file_adoption import Inspected, holds
 from lockgate.procedures.builtin.migrate.migration_source import MigrationSource
 
 
 def fitted(source: MigrationSource, schema: TableSchema) -> MigrationSource:
     """Return the source with the columns of a table, to which its own must belong.
 
-    Raises InputError for a column that the table does not have or has with another type, a column that the
-    table requires and the source lacks, other partition columns, and a null in a partition column that
-    permits none.
+    Raises InputError for a column that the table does not have or has with a type that does not hold its
+    values, a column that the table requires and the source lacks, other partition columns, and a null in a
+    partition column that permits none.
     """
     if source.partition_keys != schema.partition_keys:
         raise InputError(
@@ -30,7 +30,8 @@ def fitted(source: MigrationSource, schema: TableSchema) -> MigrationSource:
                 f"the table has no column {field.name!r} as {source.name} has{nearest(field.name, wanted)}: "
                 "merge_schema adds columns"
             )
-        if not _is_same(field.type, wanted[field.name].type):
+        # Files of a folder are judged one by one.
+        if source.table is not None and not _holds(wanted[field.name].type, field.type):
             raise InputError(
                 f"column {field.name!r} is {field.type} in {source.name} and {wanted[field.name].type} in "
                 "the table: INSERT INTO it ... SELECT with a CAST"
@@ -59,10 +60,10 @@ def why_nulls(inspected: Inspected, schema: TableSchema) -> str:
     return ""
 
 
-def _is_same(found: DataType, wanted: DataType) -> bool:
-    if found.is_string or wanted.is_string:
-        return found.with_nullable(True) == wanted.with_nullable(True)
-    return is_same_type(to_arrow(found), to_arrow(wanted))
+def _holds(wanted: DataType, found: DataType) -> bool:
+    if found.is_string and wanted.is_string:
+        return can_widen(found, wanted)
+    return holds(wanted, to_arrow(found))
 
 
 def _in_order(schema: TableSchema) -> tuple[DataField, ...]:

@@ -11,13 +11,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockgate.errors import CorruptFileError, UnsupportedError, UnsupportedTypeError
+from lockgate.errors import (
+    CorruptFileError,
+    InputError,
+    LockgateError,
+    UnsupportedError,
+    UnsupportedTypeError,
+)
 from lockgate.framework.io import FileSystem
 from lockgate.framework.orc import ColumnStatistics
 from lockgate.framework.store.codec.avro import read_with_schema
+from lockgate.procedures.builtin.migrate.parquet_footers import read_footer
 
 PARQUET, AVRO = "parquet", "avro"
 _BATCH_ROWS = 1 << 16
@@ -25,7 +33,12 @@ _GREGORIAN = datetime.date(1582, 10, 15)
 _SPARK, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacy"
 _INT32_DIGITS, _INT64_DIGITS = 9, 18
 _MISREAD = (pa.ArrowException, KeyError, OSError, OverflowError, ValueError)
-_EXACT = (pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
+_EXACT = (pa.types.is_signed_integer, pa.types.is_date32, pa.types.is_boolean)
+_EPOCH = datetime.date(1970, 1, 1)
+_GREGORIAN_DAY = (_GREGORIAN - _EPOCH).days
+_FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (datetime.date.min, datetime.date.max))
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_INT96 = "INT96"
 
 
 class ParquetSource:
@@ -36,9 +49,8 @@ class ParquetSource:
         self._input = file_system.open_input(path)
         with _damage(path, PARQUET):
             try:
-                self._file: Any = pq.ParquetFile(
-                    self._input, coerce_int96_timestamp_unit="us", pre_buffer=False
-                )
+                self._footer = read_footer(self._input, path)
+                self._file = self._opened("us")
             except BaseException:
                 self._input.close()
                 raise
@@ -48,6 +60,9 @@ class ParquetSource:
         }
         self.schema = pa.schema([self._field(field) for field in self._file.schema_arrow])
 
+    def _opened(self, unit: str) -> Any:
+        return pq.ParquetFile(self._input, coerce_int96_timestamp_unit=unit, pre_buffer=False)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -55,7 +70,7 @@ class ParquetSource:
 
     def _field(self, field: pa.Field) -> pa.Field:
         # INT96 holds points in time, which its type does not say.
-        if self._physical(field.name) == "INT96":
+        if self._physical(field.name) == _INT96:
             return pa.field(field.name, pa.timestamp("us", "UTC"))
         return pa.field(field.name, _plain_type(field.type))
 
@@ -69,14 +84,38 @@ class ParquetSource:
         return int(self._metadata.num_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the file batch by batch; CorruptFileError for damage."""
+        """Read the file batch by batch; CorruptFileError for damage.
+
+        InputError for times of 96 bits with digits beyond microseconds.
+        """
         with _damage(self._path, PARQUET):
+            self._check_digits()
             for batch in self._file.iter_batches(_BATCH_ROWS):
                 columns = [
-                    _cast(column, field.type)
+                    column if column.type == field.type else column.cast(field.type)
                     for column, field in zip(batch.columns, self.schema, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _check_digits(self) -> None:
+        """Raise InputError if times of 96 bits have digits that microseconds do not hold."""
+        names = [path for path in self._columns if self._physical(path) == _INT96]
+        if not names:
+            return
+        readings = [
+            file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
+            for file in (self._file, self._opened("ns"))
+        ]
+        for batch, finer in zip(*readings, strict=True):
+            for name, column, other in zip(batch.schema.names, batch.columns, finer.columns, strict=True):
+                for micros, nanos in zip(_timestamps(column), _timestamps(other), strict=True):
+                    # Both wrap around in the same way, so that their difference is right for all years.
+                    if np.any(nanos != micros * np.int64(1000)):
+                        raise InputError(
+                            f"{self._path}: column {name!r} is {_INT96} with digits beyond microseconds, "
+                            "which TIMESTAMP(6) WITH LOCAL TIME ZONE does not hold: write the file again "
+                            "with timestamps of 64 bits"
+                        )
 
     def why_rewritten(self) -> str:
         """Return why its bytes are not those of a data file of a table; empty if they are."""
@@ -100,19 +139,15 @@ class ParquetSource:
             return {field.name: self._of_column(field) for field in self.schema}
 
     def _of_column(self, field: pa.Field) -> ColumnStatistics:
-        index = self._columns.get(field.name)
-        groups = [] if index is None else range(self._metadata.num_row_groups)
-        found = [self._metadata.row_group(group).column(index).statistics for group in groups]
-        if not found or any(each is None or each.null_count is None for each in found):
+        found = [] if field.name not in self._columns else self._footer.chunks(field.name)
+        if not found or any(each.null_count is None for each in found):
             return ColumnStatistics(None, None, None, self.num_rows)
-        nulls = sum(each.null_count for each in found)
-        filled = [each for each in found if each.num_values]
-        if not any(is_exact(field.type) for is_exact in _EXACT) or not all(
-            each.has_min_max for each in filled
-        ):
+        nulls = sum(each.null_count or 0 for each in found)
+        filled = [each for each in found if each.value_count != each.null_count]
+        bounds = [(_bound(each.minimum, field.type), _bound(each.maximum, field.type)) for each in filled]
+        if not filled or any(low is None or high is None for low, high in bounds):
             return ColumnStatistics(None, None, nulls, self.num_rows - nulls)
-        low = min((each.min for each in filled), default=None)
-        high = max((each.max for each in filled), default=None)
+        low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
         return ColumnStatistics(low, high, nulls, self.num_rows - nulls)
 
     def check_calendar(self) -> None:
@@ -122,22 +157,19 @@ class ParquetSource:
         if is_new or "parquet-mr" not in str(self._metadata.created_by or ""):
             return
         for field in self.schema:
-            if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
-                with _damage(self._path, PARQUET):
-                    low = self._lowest_day(field)
-                if low is not None and low < _GREGORIAN:
-                    raise UnsupportedError(
-                        f"{self._path}: column {field.name!r} has days before {_GREGORIAN}, and its writer "
-                        "may have counted them by the Julian calendar: let Spark insert the rows"
-                    )
+            if self._is_before_gregorian(field):
+                raise UnsupportedError(
+                    f"{self._path}: column {field.name!r} has days before {_GREGORIAN}, and its writer "
+                    "may have counted them by the Julian calendar: let Spark insert the rows"
+                )
 
-    def _lowest_day(self, field: pa.Field) -> datetime.date | None:
-        index = self._columns.get(field.name)
-        groups = [] if index is None else range(self._metadata.num_row_groups)
-        found = [self._metadata.row_group(group).column(index).statistics for group in groups]
-        lows = [each.min for each in found if each is not None and each.has_min_max]
-        days = [low.date() if isinstance(low, datetime.datetime) else low for low in lows]
-        return min((day for day in days if isinstance(day, datetime.date)), default=None)
+    def _is_before_gregorian(self, field: pa.Field) -> bool:
+        has_days = pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)
+        if not has_days or field.name not in self._columns or self._physical(field.name) == _INT96:
+            return False
+        per_day = 1 if pa.types.is_date(field.type) else _PER_DAY[field.type.unit]
+        lows = [each.minimum for each in self._footer.chunks(field.name) if each.minimum is not None]
+        return any(int.from_bytes(low, "little", signed=True) // per_day < _GREGORIAN_DAY for low in lows)
 
 
 class AvroSource:
@@ -237,6 +269,9 @@ _LOGICAL = {
     "timestamp-micros": pa.timestamp("us", "UTC"),
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns", "UTC"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+    "time-micros": pa.time64("us"),
     "uuid": pa.string(),
 }
 
@@ -263,17 +298,33 @@ def _plain_type(data_type: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_large_list(data_type) or pa.types.is_fixed_size_list(data_type):
         return pa.list_(_plain_type(data_type.value_type))
-    if pa.types.is_timestamp(data_type) and data_type.unit == "ns":
-        return pa.timestamp("us", data_type.tz)
     if pa.types.is_timestamp(data_type) and data_type.tz is not None:
         return pa.timestamp(data_type.unit, "UTC")
     return data_type
 
 
-def _cast(column: pa.Array, data_type: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        return column.cast(data_type, safe=False)
-    return column if column.type == data_type else column.cast(data_type)
+def _timestamps(array: pa.Array) -> Iterator[np.ndarray]:
+    """Yield the numbers of an array of timestamps, or of those inside of it; 0 for nulls."""
+    if pa.types.is_timestamp(array.type):
+        yield array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    elif pa.types.is_map(array.type):
+        yield from (part for child in (array.keys, array.items) for part in _timestamps(child))
+    elif pa.types.is_struct(array.type):
+        yield from (part for child in array.flatten() for part in _timestamps(child))
+    elif pa.types.is_nested(array.type):
+        yield from _timestamps(array.flatten())
+
+
+def _bound(stored: bytes | None, data_type: pa.DataType) -> Any:
+    """Return a bound of statistics as a value: of whole numbers, days and truths, None for others."""
+    if stored is None or not any(is_exact(data_type) for is_exact in _EXACT):
+        return None
+    number = int.from_bytes(stored, "little", signed=True)
+    if pa.types.is_boolean(data_type):
+        return bool(number)
+    if not pa.types.is_date(data_type):
+        return number
+    return _EPOCH + datetime.timedelta(number) if _FIRST_DAY <= number <= _LAST_DAY else None
 
 
 def _plain_row(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,7 +344,7 @@ def _damage(path: str, kind: str) -> Iterator[None]:
     try:
         yield
     except _MISREAD as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
+        if isinstance(error, LockgateError | FileNotFoundError | PermissionError):
             raise
         text = " ".join(str(error).split())
         raise CorruptFileError(f"{path} cannot be read as a {kind} file: {text}") from error

@@ -63,7 +63,9 @@ class MigrateFile(Procedure):
     result = COUNTS
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Add the rows; InputError if columns or partitions of the source are not those of the table."""
+        """Add the rows; InputError if the table does not hold all values of the source's columns,
+        or has other partitions.
+        """
         kind, name, deletes = arguments["source_type"], arguments["source_table"], arguments["delete_origin"]
         table = context.table(arguments["target_table"])
         grant(table, Action.INSERT)
@@ -106,7 +108,7 @@ class MigrateFile(Procedure):
                 table.abort(messages)
                 raise
         if deletes:
-            delete_origin(context, origin.source, kind, name)
+            delete_origin(context, origin, table, messages)
         return [division.counts(rewritten, snapshot_id)]
 
 

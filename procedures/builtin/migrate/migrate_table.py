@@ -36,7 +36,8 @@ class MigrateTable(Procedure):
     Files are opened strictly: a missing key raises KeyMissingError, a wrong one WrongKeyError, before the
     new table is created. It is encrypted and masked like the files, unless the options change that; files
     under keys that are not the catalog's are rewritten under those. The new table gets its rows in one
-    snapshot; if anything fails it is dropped, and the source is as it was.
+    snapshot; if anything fails it is dropped, and the source is as it was. A source is deleted only after its
+    rows and those of the new files were compared.
     """
 
     name = "migrate_table"
@@ -99,12 +100,13 @@ class MigrateTable(Procedure):
         table = context.catalog.create_table(target, schema)
         try:
             rewritten = rewrite(context, origin.source, table, division.rewritten, origin.keys)
-            snapshot = table.commit([*rewritten, *adopt_all(origin, table, division.adopted)])
+            messages = [*rewritten, *adopt_all(origin, table, division.adopted)]
+            snapshot = table.commit(messages)
         except BaseException:
             context.catalog.drop_table(target)
             raise
         if deletes:
-            delete_origin(context, origin.source, kind, name)
+            delete_origin(context, origin, table, messages)
         return [division.counts(rewritten, snapshot.id)]
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import FILE_FORMAT
 from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
-from lockgate.framework.types import DataField, to_spark_json
+from lockgate.framework.types import DataField, to_arrow, to_spark_json
+from lockgate.procedures.builtin.migrate import value_hashes
+from lockgate.procedures.builtin.migrate.copy_check import RowsDigest, is_padded
 from lockgate.procedures.builtin.migrate.file_adoption import Inspected, rewrite_in_python, source_batches
 from lockgate.procedures.builtin.migrate.migration_source import ORC, MigrationSource
 from lockgate.procedures.procedure import ProcedureContext
@@ -105,6 +109,54 @@ def _staged(
         yield context.catalog.load_table(f"{namespace}.{staging}")
     finally:
         context.catalog.drop_table(f"{namespace}.{staging}")
+
+
+def origin_digest(
+    context: ProcedureContext,
+    source: MigrationSource,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
+) -> RowsDigest:
+    """Read all files of a source again, and return what their rows are."""
+    found = RowsDigest(source.fields)
+    for batch in source_batches(source, [each for each in files if not each.only_spark], keys):
+        found.add(batch)
+    special = [each for each in files if each.only_spark and each.rows]
+    if special:
+        _add_by_spark(found, _read(context.spark, source, special, keys))
+    return found
+
+
+def _add_by_spark(found: RowsDigest, rows: Any) -> None:
+    """Count rows that only Spark reads correctly; its tasks hash their values by the same function."""
+    from pyspark import cloudpickle
+    from pyspark.sql import functions
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    register: Any = cloudpickle.register_pickle_by_value
+    register(value_hashes)
+    make: Any = arrow_udf  # its overloads want a type of Python
+    sums = []
+    for number, each in enumerate(found.fields):
+        column = functions.col("`" + each.name.replace("`", "``") + "`")
+        hashed = make(_hashing(to_arrow(each.type), is_padded(each)), "bigint")(column)
+        total = functions.sum(hashed.cast("decimal(38, 0)"))
+        sums += [functions.count(column).alias(f"count{number}"), total.alias(f"sum{number}")]
+    row = rows.agg(functions.count(functions.lit(1)).alias("num_rows"), *sums).first()
+    found.rows += row["num_rows"]
+    for number, each in enumerate(found.fields):
+        nulls = row["num_rows"] - row[f"count{number}"]
+        found.merge(each.name, nulls, int(row[f"sum{number}"] or 0))
+
+
+def _hashing(target: pa.DataType, padded: bool) -> Callable[[pa.Array], pa.Array]:
+    hash_values = value_hashes.hash_values
+
+    def hashed(values: pa.Array) -> pa.Array:
+        # Spark names the time zone of a timestamp in another way.
+        return pa.array(hash_values(values.cast(target), padded).view("int64"))
+
+    return hashed
 
 
 def _read(spark: Any, source: MigrationSource, files: Sequence[Inspected], keys: KeyProvider | None) -> Any:

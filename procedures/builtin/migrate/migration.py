@@ -13,15 +13,24 @@ from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Table, TableSchema
+from lockgate.procedures.builtin.migrate.copy_check import check_copied
 from lockgate.procedures.builtin.migrate.file_adoption import (
     Inspected,
     adopt,
     inspect,
     is_held,
+    judge,
     why_rewritten,
 )
 from lockgate.procedures.builtin.migrate.fit import fitted
-from lockgate.procedures.builtin.migrate.migration_source import MigrationSource, find_source, is_folder
+from lockgate.procedures.builtin.migrate.folder_columns import with_folder_columns
+from lockgate.procedures.builtin.migrate.migrated_by_spark import origin_digest
+from lockgate.procedures.builtin.migrate.migration_source import (
+    CATALOG_TYPES,
+    MigrationSource,
+    find_source,
+    is_folder,
+)
 from lockgate.procedures.builtin.migrate.source_rights import check_folder, check_keys, check_table
 from lockgate.procedures.procedure import ProcedureContext
 
@@ -85,8 +94,8 @@ def open_origin(
 
     `keys` is the location of the source's keys; the default is the catalog's provider. With `into` the files
     are read as those of a table that exists. Raises AccessDeniedError, the errors of `find_source`,
-    InputError if the table has other columns, and KeyMissingError or WrongKeyError for a key that a file
-    needs.
+    InputError if a file has values that no type holds together with those of the others or of the table, and
+    KeyMissingError or WrongKeyError for a key that a file needs.
     """
     if is_folder(source_type, name):
         check_folder(context, name, deletes=deletes)
@@ -95,11 +104,14 @@ def open_origin(
     kinds = {} if into is None else {key: into.field(key).type for key in into.partition_keys}
     source = find_source(context, source_type, name, kinds)
     check_table(source, deletes=deletes)
-    if into is not None:
-        source = fitted(source, into)
     threads = _threads(parallelism)
     provider = provider_from(keys) if keys else context.catalog.keys
     inspected = _parallel(threads, lambda file: inspect(source, file, provider), source.files)
+    if source.table is None:
+        source, inspected = with_folder_columns(source, inspected, into)
+    if into is not None:
+        source = fitted(source, into)
+    inspected = [judge(source, each) for each in inspected]
     return Origin(source, provider, inspected, threads)
 
 
@@ -161,23 +173,28 @@ def adopt_all(origin: Origin, table: Table, files: Sequence[Inspected]) -> list[
     return made
 
 
-def delete_origin(context: ProcedureContext, source: MigrationSource, source_type: str, name: str) -> None:
-    """Drop the origin, unless rows were added after its files were listed: those are not in the table.
+def delete_origin(
+    context: ProcedureContext, origin: Origin, table: Table, messages: Sequence[CommitMessage]
+) -> None:
+    """Drop the origin of what a commit added, once its rows are proven to be in the table's new files.
 
-    Raises ProcedureError, and leaves the origin, if there are such rows.
+    Raises ProcedureError, and leaves the origin, if rows or values differ, or if rows were added after its
+    files were listed: those are not in the table.
     """
-    now = find_source(context, source_type, name)
-    later = {file.path for file in now.files} - {file.path for file in source.files}
-    if source.table is not None:
-        if later:
-            raise ProcedureError(
-                f"{source.name} was migrated but not dropped: {len(later)} files have been added since, for "
-                f"instance {min(later)}; stop its writers and copy those rows before dropping it"
-            )
-        context.spark.sql(f"DROP TABLE {source.table}")
+    source = origin.source
+    check_copied(source.name, origin_digest(context, source, origin.inspected, origin.keys), table, messages)
+    if source.table is None:
+        for file in source.files:
+            source.file_system.delete(file.path)
         return
-    for file in source.files:
-        source.file_system.delete(file.path)
+    now = find_source(context, CATALOG_TYPES[0], source.name)
+    later = {file.path for file in now.files} - {file.path for file in source.files}
+    if later:
+        raise ProcedureError(
+            f"{source.name} was migrated but not dropped: {len(later)} files have been added since, for "
+            f"instance {min(later)}; stop its writers and copy those rows before dropping it"
+        )
+    context.spark.sql(f"DROP TABLE {source.table}")
 
 
 def _threads(parallelism: int | None) -> int:

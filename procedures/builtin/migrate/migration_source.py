@@ -64,7 +64,10 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class MigrationSource:
-    """A table to migrate; partition columns are the last of `fields`. `table` names it in Spark's catalog."""
+    """A table to migrate; partition columns are the last of `fields`. `table` names it in Spark's catalog.
+
+    A folder has its partition columns alone until its files are inspected.
+    """
 
     name: str
     location: str
@@ -74,6 +77,11 @@ class MigrationSource:
     files: tuple[SourceFile, ...]
     table: str | None = None
     format: str = ORC
+
+    @property
+    def tells_zones(self) -> bool:
+        """Whether the files say if a timestamp is a point in time: in ORC, the table's columns say it."""
+        return self.table is None or self.format != ORC
 
     @property
     def data_fields(self) -> tuple[DataField, ...]:
@@ -228,31 +236,9 @@ def _folder(
         key: partition_types.get(key) or _inferred([each[index] for each in texts])
         for index, key in enumerate(keys)
     }
-    schema = _first_columns(file_system, found[0][0], kind)
-    if is_nameless(schema.names):
-        raise InputError(
-            f"{found[0][0]} was written by Hive without the names of its columns ({schema.names[0]}, ...): "
-            "make a table of the folder, CREATE TABLE spark_catalog.db.t (...) USING ORC LOCATION "
-            f"{location!r}, and migrate that"
-        )
-    for key in keys:
-        if key in schema.names:
-            raise InputError(f"{found[0][0]}: column {key!r} is in the file and in the names of folders")
-    if kind == ORC:
-        schema = _with_points_in_time(schema, found[0][0])
-    fields = _fields(schema, kinds)
+    fields = types.fields_from_arrow(pa.schema([(key, types.to_arrow(kinds[key])) for key in keys]))
     files = tuple(SourceFile(path, size, _values(path, location, keys, kinds)) for path, size in found)
     return MigrationSource(location, location, file_system, fields, keys, files, format=kind)
-
-
-def _first_columns(file_system: FileSystem, path: str, kind: str) -> pa.Schema:
-    if kind == ORC:
-        # Opened without keys: only the columns are of interest, and masks have the types of the values.
-        with EncryptedOrcFile((file_system, path), name=path) as first:
-            return first.schema
-    plain = open_plain(kind, file_system, path)
-    plain.close()
-    return plain.schema
 
 
 def _data_files(file_system: FileSystem, folder: str) -> Iterator[tuple[str, int]]:
@@ -275,10 +261,28 @@ def _partition_keys(location: str, paths: Sequence[str]) -> tuple[str, ...]:
     return found.pop()
 
 
-def _with_points_in_time(schema: pa.Schema, path: str) -> pa.Schema:
+def with_wall_clocks(field: pa.Field) -> pa.Field:
+    """Return a field of an ORC file with timestamps for the numbers that Spark marked as such."""
+    if "timestamp_ntz" in _spark_type(field) and pa.types.is_int64(field.type):
+        return field.with_type(pa.timestamp("us"))
+    inner = [with_wall_clocks(field.type.field(index)) for index in range(field.type.num_fields)]
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct(inner))
+    if pa.types.is_map(field.type):
+        key, item = field.type.key_field, field.type.item_field
+        return field.with_type(pa.map_(with_wall_clocks(key), with_wall_clocks(item)))
+    return field.with_type(pa.list_(inner[0])) if pa.types.is_list(field.type) else field
+
+
+def _spark_type(field: pa.Field) -> str:
+    mark: bytes = (field.metadata or {}).get(_SPARK_TYPE, b"")
+    return mark.decode("utf-8", "replace")
+
+
+def with_points_in_time(schema: pa.Schema, path: str) -> pa.Schema:
+    """Return the columns of an ORC file, in which timestamps are points in time unless Spark marked them."""
     for field in schema:
-        marked = (field.metadata or {}).get(_SPARK_TYPE, b"").decode()
-        if marked and "timestamp_ntz" in marked:
+        if "timestamp_ntz" in _spark_type(field) and pa.types.is_timestamp(field.type):
             schema = schema.set(schema.get_field_index(field.name), pa.field(field.name, pa.timestamp("us")))
         elif _holds_timestamp(field.type):
             if not pa.types.is_timestamp(field.type):
@@ -290,13 +294,6 @@ def _with_points_in_time(schema: pa.Schema, path: str) -> pa.Schema:
             kind = pa.timestamp("us", "UTC")
             schema = schema.set(schema.get_field_index(field.name), pa.field(field.name, kind))
     return schema
-
-
-def _fields(schema: pa.Schema, partitions: Mapping[str, DataType]) -> tuple[DataField, ...]:
-    for name, kind in partitions.items():
-        schema = schema.append(pa.field(name, types.to_arrow(kind)))
-    bare = [pa.field(field.name, field.type) for field in schema]
-    return types.fields_from_arrow(pa.schema(bare))
 
 
 def _holds_timestamp(type_: pa.DataType) -> bool:

@@ -1,0 +1,444 @@
+"""Folders whose files differ: no value, member or column is lost, and nothing is deleted unproven."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lockgate.errors import CorruptFileError, InputError, LockgateError, ProcedureError, UnsupportedError
+from lockgate.framework import types
+from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.types import DataField
+from lockgate.procedures import ProcedureResult
+from lockgate.procedures.builtin.migrate import migrate_file, migrate_table
+from lockgate.procedures.builtin.migrate.copy_check import RowsDigest, hash_values
+from lockgate.procedures.builtin.migrate.foreign_files import ParquetSource
+from lockgate.procedures.builtin.migrate.parquet_footers import read_footer
+
+pytestmark = pytest.mark.usefixtures("without_lineage")
+Run = Callable[..., ProcedureResult]
+DAY = datetime.date(2024, 3, 1)
+
+
+def write(folder: Path, name: str, kind: str = "parquet", **columns: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    table = pa.table(columns)
+    if kind == "orc":
+        pyarrow.orc.write_table(table, folder / name)
+    else:
+        pq.write_table(table, folder / name)
+
+
+def migrate(run: Run, folder: Path, kind: str = "parquet", **more: Any) -> dict[str, Any]:
+    return run("migrate_table", kind, str(folder), target_table="db.t", **more).to_dicts()[0]
+
+
+def column_type(catalog: Catalog, name: str = "v") -> str:
+    return catalog.load_table("db.t").schema.field(name).type.bare_name
+
+
+def row(first: Any, **more: Any) -> pa.Array:
+    return pa.array([{"a": first, **more}])
+
+
+WIDER = {
+    "BIGINT": (pa.array([1], pa.int32()), pa.array([2**40])),
+    "DOUBLE": (pa.array([1], pa.int32()), pa.array([1.7])),
+    "DECIMAL(13, 3)": (pa.array([7], pa.int32()), pa.array([Decimal("0.125")], pa.decimal128(4, 3))),
+    "DECIMAL(6, 3)": (
+        pa.array([Decimal("123.25")], pa.decimal128(5, 2)),
+        pa.array([Decimal("1.125")], pa.decimal128(4, 3)),
+    ),
+    "ARRAY<BIGINT>": (pa.array([[1]], pa.list_(pa.int32())), pa.array([[2**40]])),
+    "ROW<a BIGINT, b STRING>": (pa.array([{"a": 1}], pa.struct([("a", pa.int32())])), row(2**40, b="x")),
+}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+@pytest.mark.parametrize("wide", WIDER)
+@pytest.mark.parametrize("turned", [False, True])
+def test_types_widen_whichever_file_comes_first(
+    catalog: Catalog, run: Run, tmp_path: Path, wide: str, kind: str, turned: bool
+) -> None:
+    arrays = WIDER[wide][::-1] if turned else WIDER[wide]
+    for name, values in zip("ab", arrays, strict=True):
+        write(tmp_path / "o", name, kind, v=values)
+    done = migrate(run, tmp_path / "o", kind, delete_origin=True)
+    assert done["rows"] == 2
+    assert not list((tmp_path / "o").iterdir())
+    assert set(column_type(catalog)) == set(wide)
+    found = catalog.load_table("db.t").read()["v"].to_pylist()
+    expected = [
+        {"b": None, **value} if isinstance(value, dict) else value
+        for array in arrays
+        for value in array.to_pylist()
+    ]
+    assert sorted(map(repr, map(_plain, found))) == sorted(map(repr, map(_plain, expected)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted(value.items())
+    return value if isinstance(value, list) else float(value)
+
+
+REFUSED = {
+    "text and number": (pa.array([1], pa.int32()), pa.array(["007"]), "INT", "STRING"),
+    "large number": (pa.array([1.5]), pa.array([2**60]), "DOUBLE", "BIGINT"),
+    "time of day": (
+        pa.array([DAY]),
+        pa.array([datetime.datetime(2024, 3, 1, 12)], pa.timestamp("us")),
+        "DATE",
+        "TIMESTAMP(6)",
+    ),
+    "too many digits": (
+        pa.array([Decimal("1")], pa.decimal128(38, 0)),
+        pa.array([Decimal("0.1")], pa.decimal128(2, 1)),
+        "DECIMAL(38, 0)",
+        "DECIMAL(2, 1)",
+    ),
+    "member": (row(1), row("x"), "ROW<a BIGINT>", "ROW<a STRING>"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_values_without_a_type_are_refused_before_anything_is_written(
+    catalog: Catalog, run: Run, tmp_path: Path, digest: Callable[[str | Path], str], case: str
+) -> None:
+    one, other, *names = REFUSED[case]
+    write(tmp_path / "o", "a.parquet", v=one)
+    write(tmp_path / "o", "b.parquet", v=other)
+    before = digest(tmp_path)
+    with pytest.raises(InputError) as refused:
+        migrate(run, tmp_path / "o", delete_origin=True)
+    assert all(part in str(refused.value) for part in ("'v'", "a.parquet", "b.parquet", *names))
+    assert digest(tmp_path) == before
+    assert catalog.list_tables("db") == []
+
+
+def test_a_folder_has_the_columns_of_all_files(catalog: Catalog, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "o", "a", id=[1], v=["x"])
+    write(tmp_path / "o", "b", more=[1.5], id=[2])
+    migrate(run, tmp_path / "o", delete_origin=True)
+    assert catalog.load_table("db.t").read().sort_by("id").to_pylist() == [
+        {"id": 1, "v": "x", "more": None},
+        {"id": 2, "v": None, "more": 1.5},
+    ]
+    write(tmp_path / "c", "a", id=[1])
+    write(tmp_path / "c", "b", ID=[1])
+    with pytest.raises(InputError, match="differ in case only"):
+        run("migrate_table", "parquet", str(tmp_path / "c"), target_table="db.u")
+
+
+def test_files_are_judged_by_the_types_of_the_table(
+    catalog: Catalog, run: Run, tmp_path: Path, digest: Callable[[str | Path], str]
+) -> None:
+    fields = (DataField(0, "v", types.INT), DataField(1, "s", types.sized(types.Kind.VARCHAR, 3)))
+    table = catalog.create_table("db.t", Schema(fields))
+    write(tmp_path / "o", "a", v=pa.array([1], pa.int16()), s=["abc"])
+    assert run("migrate_file", "parquet", str(tmp_path / "o"), "db.t")["files_rewritten"] == 1
+    write(tmp_path / "o", "b", v=pa.array([2**40]))
+    before = digest(tmp_path)
+    with pytest.raises(InputError, match=r"/b: column 'v' is BIGINT in the file and INT in "):
+        run("migrate_file", "parquet", str(tmp_path / "o"), "db.t", delete_origin=True)
+    write(tmp_path / "o", "b", s=["long"])
+    with pytest.raises(InputError, match=r"'s' is a VARCHAR\(3\)"):
+        run("migrate_file", "parquet", str(tmp_path / "o"), "db.t", delete_origin=True)
+    write(tmp_path / "o", "b", v=pa.array([2**40]))
+    assert digest(tmp_path) == before
+    assert table.read().to_pylist() == [{"v": 1, "s": "abc"}]
+
+
+# --- nanoseconds ---
+
+NANOS = pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns"))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_nanoseconds_are_kept(catalog: Catalog, run: Run, tmp_path: Path, zone: str | None) -> None:
+    write(
+        tmp_path / "o",
+        "a",
+        v=NANOS.cast(pa.timestamp("ns", zone)),
+        s=pa.StructArray.from_arrays([NANOS], ["t"]),
+    )
+    write(tmp_path / "o", "b", v=pa.array([1], pa.timestamp("us", zone)))
+    migrate(run, tmp_path / "o", delete_origin=True)
+    assert column_type(catalog).startswith("TIMESTAMP(9)")
+    found = catalog.load_table("db.t").read()
+    assert set(found["v"].cast(pa.int64()).to_pylist()) == {*NANOS.cast(pa.int64()).to_pylist(), 1000}
+    inner = pa.concat_arrays(pa.chunked_array(found["s"].chunks).chunks).field(0)
+    assert NANOS[0].value in inner.cast(pa.int64()).to_pylist()
+
+
+def test_times_that_nanoseconds_do_not_hold_are_refused(catalog: Catalog, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "o", "a", v=NANOS)
+    write(tmp_path / "o", "b.parquet", v=pa.array([2**60], pa.timestamp("us")))
+    with pytest.raises(
+        InputError, match=r"'v' is timestamp\[us\] in .*b\.parquet and is stored as TIMESTAMP\(9\)"
+    ):
+        migrate(run, tmp_path / "o", delete_origin=True)
+    assert catalog.list_tables("db") == []
+    assert len(list((tmp_path / "o").iterdir())) == 2
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_digits_of_times_of_96_bits_are_not_cut(
+    catalog: Catalog, run: Run, tmp_path: Path, nested: bool
+) -> None:
+    def column(values: pa.Array) -> pa.Array:
+        return pa.StructArray.from_arrays([values], ["t"]) if nested else values
+
+    def store(values: pa.Array) -> None:
+        pq.write_table(pa.table({"v": column(values)}), path, use_deprecated_int96_timestamps=True)
+
+    path = tmp_path / "o" / "a.parquet"
+    path.parent.mkdir()
+    store(NANOS)
+    with pytest.raises(InputError, match=r"a\.parquet: column 'v' is INT96"):
+        migrate(run, path.parent, delete_origin=True)
+    assert catalog.list_tables("db") == []
+    far = pa.array([253_402_300_799_999_999, -62_135_596_800_000_000, None], pa.timestamp("us"))
+    store(far)
+    migrate(run, path.parent, delete_origin=True)
+    found = pa.concat_arrays(catalog.load_table("db.t").read()["v"].chunks)
+    found = found.field(0) if nested else found
+    assert found.cast(pa.int64()).to_pylist() == far.cast(pa.int64()).to_pylist()
+
+
+def test_avro_keeps_nanoseconds_and_refuses_microseconds_of_a_day(
+    catalog: Catalog, run: Run, tmp_path: Path
+) -> None:
+    def store(logical: str, value: Any) -> None:
+        field = {"name": "v", "type": {"type": "long", "logicalType": logical}}
+        schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": [field]})
+        with (tmp_path / "o" / "a").open("wb") as file:
+            fastavro.writer(file, schema, [{"v": value}])
+
+    (tmp_path / "o").mkdir()
+    store("time-micros", datetime.time(12, 0, 0, 1))
+    with pytest.raises(LockgateError, match=r"'v'.*time64"):
+        migrate(run, tmp_path / "o", "avro")
+    store("timestamp-nanos", NANOS[0].value)
+    migrate(run, tmp_path / "o", "avro", delete_origin=True)
+    assert catalog.load_table("db.t").read()["v"].cast(pa.int64()).to_pylist() == [NANOS[0].value]
+
+
+# --- footers ---
+
+
+class _Kms(pe.KmsClient):
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("plaintext", [True, False])
+def test_files_of_parquets_own_encryption_are_refused_by_name(
+    catalog: Catalog, run: Run, tmp_path: Path, plaintext: bool
+) -> None:
+    """Arrow ended the process at the metadata of a column whose key it does not have."""
+    rows = pa.table({"id": [1], "secret": ["x"]})
+    config = pe.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["secret"]}, plaintext_footer=plaintext, double_wrapping=False
+    )
+    encryption = pe.CryptoFactory(lambda _: _Kms()).file_encryption_properties(
+        pe.KmsConnectionConfig(), config
+    )
+    (tmp_path / "o").mkdir()
+    path = tmp_path / "o" / "a.parquet"
+    with pq.ParquetWriter(path, rows.schema, encryption_properties=encryption) as writer:
+        writer.write_table(rows)
+    with pytest.raises(UnsupportedError, match=r"a\.parquet is encrypted by Parquet's own encryption"):
+        migrate(run, tmp_path / "o", delete_origin=True)
+    assert path.exists()
+    assert catalog.list_tables("db") == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_footers_are_read_or_named_as_damaged(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "footers"
+    folder.mkdir(exist_ok=True)
+    path = folder / "whole.parquet"
+    if not path.exists():
+        rows = {"v": [3, None, -5], "d": pa.array([DAY] * 3), "s": ["a", "b", None], "l": [[1], [], None]}
+        pq.write_table(pa.table(rows), path, row_group_size=2)
+    whole = bytearray(path.read_bytes())
+    length = int.from_bytes(whole[-8:-4], "little")
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(len(whole) - 8 - length, len(whole) - 1))
+        whole[place] ^= 1 << data.draw(st.integers(0, 7))
+    damaged = folder / "damaged.parquet"
+    damaged.write_bytes(whole)
+    with damaged.open("rb") as file:
+        try:
+            read_footer(file, "damaged.parquet")
+        except (CorruptFileError, UnsupportedError) as error:
+            named = str(error)
+        else:
+            return
+    assert "damaged.parquet" in named
+
+
+def test_bounds_of_footers_are_those_of_the_values(catalog: Catalog, tmp_path: Path) -> None:
+    columns = {
+        "v": [3, None, -5, 2**40],
+        "d": [DAY, None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+    }
+    write(tmp_path / "o", "a", **columns, b=[True, False, None, True], n=pa.nulls(4, pa.int32()), s=["x"] * 4)
+    source = ParquetSource(catalog.file_system, str(tmp_path / "o" / "a"))
+    found = {
+        name: (each.minimum, each.maximum, each.null_count) for name, each in source.statistics().items()
+    }
+    source.close()
+    assert found == {
+        "v": (-5, 2**40, 1),
+        "d": (datetime.date(1, 1, 1), datetime.date(9999, 12, 31), 1),
+        "b": (False, True, 1),
+        "n": (None, None, 4),
+        "s": (None, None, 0),
+    }
+
+
+# --- before the origin is deleted ---
+
+
+@pytest.mark.parametrize("change", ["row", "value", "null"])
+@pytest.mark.parametrize("procedure", ["migrate_table", "migrate_file"])
+def test_nothing_is_deleted_if_the_new_files_hold_other_rows(
+    catalog: Catalog, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, procedure: str
+) -> None:
+    write(tmp_path / "o", "a", v=pa.array([1, 2, None], pa.int32()))
+    write(tmp_path / "o", "b", v=pa.array([4]))
+    if procedure == "migrate_file":
+        catalog.create_table("db.t", Schema((DataField(0, "v", types.BIGINT),)))
+    module = migrate_table if procedure == "migrate_table" else migrate_file
+    name = "rewrite" if procedure == "migrate_table" else "rewrite_into"
+    real = getattr(module, name)
+
+    def wrong(context: Any, source: Any, table: Any, files: Any, keys: Any) -> Any:
+        for message in real(context, source, table, files, keys):
+            table.abort([message])
+        values = {"row": [1, 2], "value": [1, 3, None], "null": [1, None, None]}[change]
+        return table.write(pa.table({"v": pa.array(values, pa.int64())}))
+
+    monkeypatch.setattr(module, name, wrong)
+    said = {
+        "row": "3 rows, not 4",
+        "value": "other values in column 'v'",
+        "null": "2 nulls in column 'v', not 1",
+    }
+    with pytest.raises(ProcedureError, match=f"not deleted.*{said[change]}"):
+        run(procedure, "parquet", str(tmp_path / "o"), target_table="db.t", delete_origin=True)
+    assert len(list((tmp_path / "o").iterdir())) == 2
+
+
+def test_rows_that_a_key_merges_are_not_deleted(catalog: Catalog, run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "o", "a", id=[1, 1], v=["old", "new"])
+    with pytest.raises(ProcedureError, match=r"1 rows, not 2 \(rows with the same key"):
+        migrate(run, tmp_path / "o", options="primary-key=id,bucket=1", delete_origin=True)
+    assert (tmp_path / "o" / "a").exists()
+
+
+_VALUES = {
+    "int": (pa.int32(), st.integers(-5, 5)),
+    "decimal": (pa.decimal128(20, 2), st.integers(-500, 500).map(lambda each: Decimal(each) / 100)),
+    "float": (pa.float64(), st.floats()),
+    "text": (pa.string(), st.text(max_size=40)),
+    "list": (pa.list_(pa.int64()), st.lists(st.none() | st.integers(0, 3), max_size=3)),
+    "map": (
+        pa.map_(pa.string(), pa.int64()),
+        st.dictionaries(st.text(max_size=2), st.integers(0, 3), max_size=3),
+    ),
+    "row": (
+        pa.struct([("a", pa.int8()), ("b", pa.bool_())]),
+        st.fixed_dictionaries({"a": st.none() | st.integers(0, 3), "b": st.none() | st.booleans()}),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _VALUES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_digests_are_equal_where_rows_are(data: st.DataObject, kind: str) -> None:
+    arrow, strategy = _VALUES[kind]
+    values = data.draw(st.lists(st.none() | strategy, max_size=12))
+    order = data.draw(st.permutations(range(len(values))))
+    rows = [list(each.items()) if isinstance(each, dict) and kind == "map" else each for each in values]
+    one, other = pa.array(rows, arrow), pa.array([rows[place] for place in order], arrow)
+    fields = types.fields_from_arrow(pa.schema([("v", arrow)]))
+    digests = [RowsDigest(fields), RowsDigest(fields)]
+    digests[0].add(pa.table({"v": one}))
+    cut = data.draw(st.integers(0, len(other)))
+    for part in (other.slice(cut), other.slice(0, cut)):
+        digests[1].add(pa.table({"v": part}))
+    assert digests[0].difference(digests[1]) == ""
+    shown = [
+        repr(each if each is None or kind not in ("map", "row") else sorted(dict(each).items()))
+        for each in rows
+    ]
+    hashes = hash_values(one).tolist()
+    # -0.0 and 0.0 are different values here, as they are stored.
+    assert len(set(zip(shown, hashes, strict=True))) == len(set(shown)) == len(set(hashes))
+
+
+@pytest.mark.parametrize(
+    "wanted", [types.INT, types.DOUBLE, types.decimal(5, 2), types.STRING, types.timestamp(9)]
+)
+def test_every_file_is_taken_as_it_is_or_refused(
+    catalog: Catalog, run: Run, tmp_path: Path, wanted: types.DataType
+) -> None:
+    """Files with each type of Parquet's, into a table with one type: equal values, or nothing at all."""
+    arrays = [
+        pa.array([2**31 - 1], pa.int32()),
+        pa.array([7], pa.int8()),
+        pa.array([2**53 + 1]),
+        pa.array([1.5], pa.float32()),
+        pa.array([0.1]),
+        pa.array([Decimal("999.99")], pa.decimal128(5, 2)),
+        pa.array(["007"]),
+        pa.array([True]),
+        pa.array([DAY]),
+        NANOS.slice(0, 1),
+        pa.array([2**62], pa.timestamp("us")),
+    ]
+    taken = 0
+    for number, values in enumerate(arrays):
+        table = catalog.create_table(f"db.t{number}", Schema((DataField(0, "v", wanted),)))
+        write(tmp_path / f"o{number}", "a.parquet", v=values)
+        refused = ""
+        try:
+            run("migrate_file", "parquet", str(tmp_path / f"o{number}"), f"db.t{number}", delete_origin=True)
+        except InputError as error:
+            refused = str(error)
+        if refused:
+            assert "a.parquet" in refused
+            assert "'v'" in refused
+            assert wanted.bare_name in refused
+            assert table.latest_snapshot() is None
+            assert (tmp_path / f"o{number}" / "a.parquet").exists()
+        else:
+            taken += 1
+            stored = table.read()["v"].combine_chunks()
+            if pa.types.is_timestamp(stored.type):
+                stored, values = stored.cast(pa.int64()), values.cast(stored.type).cast(pa.int64())
+            assert stored.to_pylist() == values.to_pylist()
+    assert taken
