@@ -65,6 +65,39 @@ def test_a_malformed_option_is_an_error(spark: SparkSession, table: Named, value
         spark.sql(f"CREATE TABLE {table('t')} (id INT) TBLPROPERTIES ('{value[0]}' = '{value[1]}')")
 
 
+def test_a_write_has_no_option_that_nobody_reads(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT) PARTITIONED BY (p)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    one = spark.sql("SELECT 3L AS id, 1 AS p")
+    for key in ("path", "checkpointLocation", "queryName", "mergeSchema"):
+        with pytest.raises(AnalysisException, match=f"a write has no option '{key}'"):
+            one.write.option(key, "x").insertInto(name)
+    for key, mode in (("static", "append"), ("dynamic", "append"), ("dynamic", "overwrite")):
+        with pytest.raises(AnalysisException, match=r"spark\.sql\.sources\.partitionOverwriteMode"):
+            one.write.option("partitionOverwriteMode", key).mode(mode).insertInto(name)
+    with pytest.raises(AnalysisException, match="but this write is dynamic"):
+        one.writeTo(name).option("partitionOverwriteMode", "static").overwritePartitions()
+    assert spark.table(name).count() == 2
+    one.writeTo(name).option("partitionOverwriteMode", "dynamic").overwritePartitions()
+    assert sorted(spark.table(name).collect()) == [(2, 2), (3, 1)]
+    one.write.option("partitionOverwriteMode", "STATIC").mode("overwrite").insertInto(name)
+    assert spark.table(name).collect() == [(3, 1)]
+
+
+def test_a_partition_of_a_key_table_is_listed_until_a_compaction(spark: SparkSession, table: Named) -> None:
+    name = table("k")
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, p INT) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('primary-key' = 'id,p', 'bucket' = '1')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()] == ["p=1", "p=2"]
+    spark.sql(f"CALL lake.sys.compact('{name.removeprefix('lake.')}')")
+    assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()] == ["p=2"]
+
+
 def _foreign(lake: Lake, name: str, key: str, value: str) -> None:
     """Give a table an option in its schema's file, as another engine does."""
     table = lake.catalog.load_table(name.removeprefix("lake."))

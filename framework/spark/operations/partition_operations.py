@@ -1,4 +1,4 @@
-"""Operations on partitions, which exist as long as they have rows."""
+"""Operations on partitions, which exist as long as they have data files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def list_partitions(context: OperationContext, request: ListPartitionsRequest) -> RowsJson:
-    """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
+    """List the partitions that have data files, or those with certain values, as rows of their columns.
+
+    A partition of a key table may have files of deleted rows only, until a compaction.
+    """
     from lockgate.framework.store import grant, require_unrestricted
 
     table = context.table()

@@ -52,11 +52,14 @@ if TYPE_CHECKING:
 # Options of a write that identify its commit, so that a repeated job commits nothing twice.
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
-_NOT_OF_COMMITS = ("path", "checkpointlocation", "queryname", "partitionoverwritemode", REWRITE)
+_OVERWRITE_MODE = "partitionoverwritemode"
 _OF_SCANS = ("scan.", "incremental-between")
 
 # Ways to write that replace partitions.
 _PARTITIONS_REPLACED = frozenset({"overwrite", "dynamic"})
+
+# Ways to write of which Spark's option `partitionOverwriteMode` says something.
+_OVERWRITES = frozenset({*_PARTITIONS_REPLACED, "truncate"})
 
 # Ways to write that leave the table as it is if there are no rows to write.
 _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
@@ -317,10 +320,24 @@ def _check_options(request: WriteRequest) -> None:
     """Refuse options that no write has; Spark adds its own to those of a stream, and scans have theirs."""
     own = (COMMIT_USER, COMMIT_IDENTIFIER)
     of_scans = {key.lower() for key in plugins().options("read")}
-    for key in () if request["epoch"] is not None else request["options"]:
-        if key.lower() not in {*own, *_NOT_OF_COMMITS, *of_scans} and not key.lower().startswith(_OF_SCANS):
-            raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), own)}")
+    for key, text in () if request["epoch"] is not None else request["options"].items():
+        name = key.lower()
+        if name == _OVERWRITE_MODE:
+            _check_overwrite_mode(request["mode"], text)
+        elif name not in {*own, REWRITE, *of_scans} and not name.startswith(_OF_SCANS):
+            raise OptionError(f"a write has no option {key!r}{nearest(name, own)}")
     _named(request)
+
+
+def _check_overwrite_mode(mode: str, text: str) -> None:
+    """Refuse `partitionOverwriteMode`, which Spark reads for files alone, where it contradicts the write."""
+    written = "dynamic" if mode == "dynamic" else "static"
+    if mode not in _OVERWRITES or text.strip().lower() != written:
+        does = f"is {written}" if mode in _OVERWRITES else "overwrites nothing"
+        raise OptionError(
+            f"option 'partitionOverwriteMode' is {text!r}, but this write {does}: leave it out, and set "
+            "spark.sql.sources.partitionOverwriteMode, or use overwritePartitions() or overwrite(condition)"
+        )
 
 
 def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
