@@ -68,10 +68,10 @@ def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
 
 @hookimpl
 def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
-    """Declare `lineage.on-drop` and `lineage.on-plaintext`, for tables, warehouses and sessions."""
+    """Declare `lineage.on-drop` and `lineage.on-plaintext`, for tables and warehouses."""
     from lockgate.framework.lineage.lineage_options import DECLARED
 
-    return {"table": DECLARED, "catalog": DECLARED, "session": DECLARED}
+    return {"table": DECLARED, "catalog": DECLARED}
 
 
 @hookimpl

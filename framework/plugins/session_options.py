@@ -27,7 +27,7 @@ def session_option(option: Option[T]) -> T:
 # Settings that the connector or this package reads itself.
 _OWN = (
     *("acts-for-others", "encryption.on-plaintext", "fixed-catalogs", "governed", "user"),
-    *("lineage", "lineage.literals", "lineage.reason"),
+    *("lineage", "lineage.literals", "lineage.on-drop", "lineage.on-plaintext", "lineage.reason"),
     *("python", "python.start", "python.timeout"),
     *("result.cache", "result.cache.size"),
 )

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.context.operation_context import OperationContext
     from lockgate.framework.spark.context.sql_inspection import Statement, inspect_sql
     from lockgate.framework.spark.enforcement.decisions import decision_about, target_of
-    from lockgate.framework.spark.enforcement.statements import whole_refusal
     from lockgate.framework.spark.messages.message_envelope import ErrorJson, FailureJson
     from lockgate.framework.spark.messages.shapes import Shape, fault_in, shape_of
     from lockgate.framework.spark.messages.shared_messages import NamespaceRequest, RowsJson, TableRequest
@@ -43,7 +42,6 @@ _HOMES = {
     "java_class": ".context.driver_jvm",
     "shape_of": ".messages.shapes",
     "target_of": ".enforcement.decisions",
-    "whole_refusal": ".enforcement.statements",
 }
 
 __all__ = [
@@ -66,7 +64,6 @@ __all__ = [
     "java_class",
     "shape_of",
     "target_of",
-    "whole_refusal",
 ]
 
 __getattr__ = lazy_attributes(__name__, _HOMES)

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
         SetComment,
         SetOption,
     )
-    from lockgate.framework.store.grants import grant, grant_by_name, hidden_from, require_full_visibility
+    from lockgate.framework.store.grants import (
+        grant,
+        grant_by_name,
+        hidden_from,
+        require_full_visibility,
+        whole_refusal,
+    )
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
     from lockgate.framework.store.manifests.column_bounds import ColumnBounds
@@ -169,6 +175,7 @@ _HOMES = {
     "merged_columns": ".ddl.merged_columns",
     "policy_name": ".metadata.rename",
     "require_full_visibility": ".grants",
+    "whole_refusal": ".grants",
     "require_unrestricted": ".scan.read_request",
     "secrets_of": ".confidential.confidential_columns",
     "selection_of": ".scan.snapshot_selection",
@@ -270,6 +277,7 @@ __all__ = [
     "visibility",
     "visible_entries",
     "wanted_indexes",
+    "whole_refusal",
 ]
 
 __getattr__ = lazy_attributes(__name__, _HOMES)

@@ -90,6 +90,15 @@ def hidden_from(who: Principal, action: Action, what: str, seen: SqlDecision) ->
     )
 
 
+def whole_refusal(principal: Principal, table: TableHandle) -> tuple[str, ...]:
+    """Return what to apply for where nothing of a table may be read; empty where anything may."""
+    # Whether everything is denied does not depend on the types of columns.
+    types = dict.fromkeys(table.schema.field_names, "STRING")
+    request = AccessRequest(principal, Action.SELECT, _target(table), frozenset(types))
+    found = plugins().authorize_sql(request, types, records=False)
+    return (*found.apply_for, *found.ask) if found.apply_for else ()
+
+
 def has_same_visibility(table: TableHandle, branch: TableHandle) -> bool:
     """Return whether the caller has equal rights on a branch and on its table."""
     who = table.principal or current_principal()
@@ -98,9 +107,12 @@ def has_same_visibility(table: TableHandle, branch: TableHandle) -> bool:
 
 def _seen(table: TableHandle, principal: Principal, columns_of: TableHandle | None = None) -> SqlDecision:
     types = {field.name: str(field.type) for field in (columns_of or table).schema.fields}
-    target = Target("table", policy_name(table.identifier), table.identifier.branch, table.location)
-    request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
+    request = AccessRequest(principal, Action.SELECT, _target(table), frozenset(types))
     return plugins().authorize_sql(request, types, records=False)
+
+
+def _target(table: TableHandle) -> Target:
+    return Target("table", policy_name(table.identifier), table.identifier.branch, table.location)
 
 
 def grant_by_name(

@@ -100,6 +100,34 @@ def test_system_tables_tell_nothing_of_hidden_rows(world: World, people: str) ->
             world.sql(f"SELECT * FROM {database}.`people${name}`")
 
 
+def test_who_may_read_nothing_learns_no_name(world: World, people: str) -> None:
+    database = people.removesuffix(".people")
+    world.put()
+    statements = [
+        *(f"SELECT * FROM {database}.`people${name}`" for name in sorted(METADATA)),
+        f"SELECT nosuch FROM {people}",
+        f"SELECT * FROM {people} VERSION AS OF 'nosuch'",
+        f"INSERT INTO {people} (nosuch) VALUES (1)",
+        f"INSERT INTO {people} VALUES (1)",
+        f"DELETE FROM {people} WHERE nosuch = 1",
+        f"UPDATE {people} SET nosuch = 1",
+        f"MERGE INTO {people} USING (SELECT 1 AS i) s ON nosuch = s.i WHEN MATCHED THEN DELETE",
+        f"DESCRIBE {people}",
+    ]
+    for statement in statements:
+        with pytest.raises(AnalysisException, match="denied to user 'ann'") as raised:
+            world.sql(statement)
+        assert not any(name in str(raised.value) for name in ("ssn", "salary", "dept")), statement
+    for statement in (f"SELECT * FROM {database}.peopl", f"DESCRIBE {database}.peopl"):
+        with pytest.raises(AnalysisException, match=r"no table \S+\.peopl$|cannot be found"):
+            world.sql(statement)
+    with pytest.raises(AnalysisException, match="did you mean"):
+        world.sql(f"SELECT * FROM {database}.peopl", "root")
+    world.put(allow(f"{people}.id", users=["ann"]))
+    with pytest.raises(AnalysisException, match="did you mean"):
+        world.sql(f"SELECT * FROM {database}.peopl")
+
+
 def test_rights_are_shown_as_far_as_their_reader_may_know(world: World, people: str) -> None:
     text = f"SELECT * FROM {people.removesuffix('.people')}.`people$access`"
     keys = f"CALL lake.sys.check_keys(table => '{people}')"

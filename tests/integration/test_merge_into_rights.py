@@ -20,7 +20,9 @@ def test_the_rights_are_those_of_the_caller(lake: Lake, limited: World, people: 
         f"CREATE TABLE lake.{target} (id BIGINT NOT NULL, ssn STRING) TBLPROPERTIES ('primary-key' = 'id')"
     )
     lake.sql(f"INSERT INTO lake.{target} VALUES (1, 'old')")
-    limited.put(*limited.policies, allow(f"{target}.*", users=["ann"]), allow("lake", "alter", users=["ann"]))
+    limited.put(
+        *limited.policies, allow(f"lake.{target}.*", users=["ann"]), allow("lake", "alter", users=["ann"])
+    )
     call = (
         f"CALL lake.sys.merge_into('{target}', 't', '', '{people}', 't.id = people.id', "
         "matched_upsert_setting => 't.ssn = people.ssn', not_matched_insert_values => 'people.id, {value}')"
@@ -35,7 +37,7 @@ def test_the_rights_are_those_of_the_caller(lake: Lake, limited: World, people: 
             limited.sql(text)
     assert limited.sql(f"SELECT * FROM lake.{target}", "root") == [(1, "old")]
     rights = ("select", "update", "insert", "delete", "alter")
-    limited.put(*limited.policies, *(allow(f"{target}.*", each, users=["ann"]) for each in rights))
+    limited.put(*limited.policies, *(allow(f"lake.{target}.*", each, users=["ann"]) for each in rights))
     outcomes = []
     for text in (statement, call.format(value="people.ssn"), call.format(value="people.salary")):
         try:

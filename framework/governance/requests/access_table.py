@@ -14,8 +14,7 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import Action
 from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.plugins import current_principal
-from lockgate.framework.spark import whole_refusal
-from lockgate.framework.store import batches_of
+from lockgate.framework.store import batches_of, whole_refusal
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
 if TYPE_CHECKING:

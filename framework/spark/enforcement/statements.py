@@ -11,7 +11,6 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import (
     AccessRequest,
     Action,
-    Principal,
     SqlDecision,
     Target,
     answering_statement,
@@ -47,7 +46,7 @@ from lockgate.framework.spark.messages.rights_messages import (
     RelationJson,
     StatementTarget,
 )
-from lockgate.framework.store import hidden_from, policy_name, require_full_visibility
+from lockgate.framework.store import hidden_from, require_full_visibility, whole_refusal
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -292,10 +291,10 @@ def _unseen(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedE
     """Yield refusals of tables of ours that are described, and of which nothing may be read."""
     for named in node["targets"]:
         if named["table"] is not None:
-            table = context.about(named["table"]).table()
-            apply_for = whole_refusal(context.principal, table)
-            if apply_for:
-                yield _refused(context, f"table {table.identifier}", apply_for)
+            try:
+                refuse_unseen(context, context.about(named["table"]).table())
+            except AccessDeniedError as error:
+                yield error
 
 
 def _refused(context: OperationContext, what: object, apply_for: tuple[str, ...]) -> AccessDeniedError:
@@ -305,15 +304,11 @@ def _refused(context: OperationContext, what: object, apply_for: tuple[str, ...]
     )
 
 
-def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
-    """Return what to apply for where nothing of a table may be read; empty where anything may."""
-    named = table.identifier
-    target = Target("table", policy_name(named), named.branch, table.location)
-    # Whether everything is denied does not depend on the types of columns.
-    types = dict.fromkeys(table.schema.field_names, "STRING")
-    request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
-    found = plugins().authorize_sql(request, types, records=False)
-    return (*found.apply_for, *found.ask) if found.apply_for else ()
+def refuse_unseen(context: OperationContext, table: Table) -> None:
+    """Raise AccessDeniedError, which names no column, where nothing of a table may be read."""
+    apply_for = whole_refusal(context.principal, table) if plugins().decides_access() else ()
+    if apply_for:
+        raise _refused(context, f"table {table.identifier}", apply_for)
 
 
 def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:

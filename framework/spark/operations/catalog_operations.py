@@ -12,16 +12,17 @@ from lockgate.errors import (
     InputError,
     LockgateError,
     NamespaceNotFoundError,
+    NotFoundError,
     TableNotFoundError,
 )
-from lockgate.framework.access import MASKED, AccessRequest, Action, Target
+from lockgate.framework.access import MASKED
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc import MARK
 from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs
 from lockgate.framework.spark.context.operation_context import SYSTEM_NAMESPACE, OperationContext, split_name
 from lockgate.framework.spark.enforcement.catalog_rights import check_rights
-from lockgate.framework.spark.enforcement.statements import whole_refusal
+from lockgate.framework.spark.enforcement.statements import refuse_unseen
 from lockgate.framework.spark.messages.catalog_messages import (
     AlterNamespaceRequest,
     CreateNamespaceRequest,
@@ -54,9 +55,11 @@ from lockgate.framework.store import (
     Selection,
     check_readable,
     column_marks,
+    grant,
     snapshot_called,
     table_selection,
     visibility,
+    whole_refusal,
 )
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
@@ -65,7 +68,7 @@ from lockgate.framework.store.rows.row_kinds import why_no_statement
 from lockgate.framework.store.scan.snapshot_selection import snapshot_at
 from lockgate.framework.store.schema.clustering import clustering_columns
 from lockgate.framework.store.schema.defaults import default_sql
-from lockgate.framework.store.system.system_tables import ROWS
+from lockgate.framework.store.system.system_tables import METADATA, ROWS
 from lockgate.framework.store.system.warehouse_system_tables import warehouse_tables
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
@@ -152,19 +155,7 @@ def list_tables(context: OperationContext, request: NamespaceRequest) -> list[st
         return []
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         return warehouse_tables()
-    names = context.requested_catalog().list_tables(context.namespace())
-    return [name for name in names if _is_seen(context, name)] if plugins().decides_access() else names
-
-
-def _is_seen(context: OperationContext, name: str) -> bool:
-    """Say whether anything of a table may be read; of one that cannot be opened, whether all may."""
-    full = f"{context.namespace()}.{name}"
-    try:
-        table = context.requested_catalog().load_table(full)
-    except LockgateError:
-        asked = AccessRequest(context.principal, Action.SELECT, Target("table", full))
-        return plugins().authorize(asked).allowed
-    return not whole_refusal(context.principal, table)
+    return context.requested_catalog().list_visible_tables(context.namespace())
 
 
 def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
@@ -180,9 +171,14 @@ def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
     except (TableNotFoundError, NamespaceNotFoundError) as error:
         return loaded(missing=str(error))
     suffix = split_name(request["name"])[1]
+    if context.privileges and plugins().decides_access() and whole_refusal(context.principal, table):
+        for action in sorted(context.privileges):
+            grant(table, action)  # before Spark's errors name columns
     travels = request["version"] is not None or request["timestamp"] is not None
+    if suffix in METADATA:
+        refuse_unseen(context, table)
     if suffix and suffix not in ROWS:
-        asked = _wanted_snapshot(table, request) if travels else None
+        asked = _wanted_snapshot(context, table, request) if travels else None
         return loaded(system=describe_system(context, table, suffix, asked))
     spec = _describe_at(context, table, request, travels=travels)
     return loaded(table=spec, view=describe_view(table, suffix, spec) if suffix else None)
@@ -191,7 +187,7 @@ def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
 def _describe_at(
     context: OperationContext, table: Table, request: LoadRequest, *, travels: bool
 ) -> TableSpec:
-    snapshot_id = _wanted_snapshot(table, request)
+    snapshot_id = _wanted_snapshot(context, table, request)
     if not travels:
         # The scan raises the error of an option that selects nothing: the user can then take the option away.
         with suppress(LockgateError):
@@ -204,10 +200,14 @@ def _describe_at(
     return {**describe(context, table, snapshot_id), "time_travel": True}
 
 
-def _wanted_snapshot(table: Table, request: LoadRequest) -> int:
+def _wanted_snapshot(context: OperationContext, table: Table, request: LoadRequest) -> int:
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
     if request["version"] is not None:
-        return snapshot_called(table, request["version"]).id
+        try:
+            return snapshot_called(table, request["version"]).id
+        except NotFoundError:
+            refuse_unseen(context, table)  # the error names tags
+            raise
     if request["timestamp"] is not None:
         return snapshot_at(table, request["timestamp"] // 1000)
     latest = table.latest_snapshot()

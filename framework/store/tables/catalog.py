@@ -5,22 +5,25 @@ Source: Paimon's file-system catalog. A table exists when its folder holds a sch
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lockgate.errors import (
     AlreadyExistsError,
     InputError,
+    LockgateError,
     NamespaceNotFoundError,
     TableNotFoundError,
     nearest,
 )
-from lockgate.framework.access import Action, Principal
+from lockgate.framework.access import AccessRequest, Action, Principal, Target
 from lockgate.framework.io import MovesFolders, join, named_errors, resolve
 from lockgate.framework.options.table_options import ON_PLAINTEXT
-from lockgate.framework.plugins import TableChanged, plugins, publish
+from lockgate.framework.plugins import TableChanged, current_principal, plugins, publish
 from lockgate.framework.store.confidential.former_encryption import judged
 from lockgate.framework.store.confidential.named_keys import check_named_keys
 from lockgate.framework.store.confidential.stored_wrapped_keys import check_wrapped_keys
@@ -29,7 +32,7 @@ from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch
 from lockgate.framework.store.ddl.planned_changes import announce_columns, announce_table
 from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
-from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming
+from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming, whole_refusal
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 from lockgate.framework.store.metadata.identifier import Identifier, check_name
 from lockgate.framework.store.metadata.paths import branch_folder, schema_folder, snapshot_folder
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.tables.replace import Replacement
 
+# Tables that are looked at to suggest one that the caller may see.
+_MOST_LOOKED_AT = 20
 _SUFFIX = ".db"
 _log = logging.getLogger("lockgate.store")
 
@@ -206,6 +211,21 @@ class Catalog:
             if info.is_directory and not is_hidden(info.name) and self._schemas(info.path).ids()
         )
 
+    def list_visible_tables(self, namespace: str) -> list[str]:
+        """Return those of `list_tables` of which the caller may read anything."""
+        return [name for name in self.list_tables(namespace) if self._is_visible(Identifier(namespace, name))]
+
+    def _is_visible(self, identifier: Identifier) -> bool:
+        """Return whether anything of a table may be read; of one that cannot be opened, whether all may."""
+        if not plugins().decides_access():
+            return True
+        principal = self.principal or current_principal()
+        with suppress(LockgateError):
+            table = self._opened(identifier)
+            return table is not None and not whole_refusal(principal, table)
+        asked = AccessRequest(principal, Action.SELECT, Target("table", str(identifier)))
+        return plugins().authorize(asked).allowed
+
     @named_errors
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Say whether a table, or a branch of one, exists."""
@@ -255,16 +275,31 @@ class Catalog:
         CorruptFileError if the schema cannot be read.
         """
         parsed = Identifier.parse(identifier)
+        table = self._opened(parsed)
+        if table is None and parsed.branch is not None:
+            of = self.load_table(Identifier(parsed.namespace, parsed.table))
+            shown = self._is_visible(of.identifier)
+            hint = nearest(parsed.branch, of.branches()) or "; the table has none" if shown else ""
+            raise TableNotFoundError(f"{of.identifier} has no branch {parsed.branch!r}{hint}")
+        if table is None:
+            raise TableNotFoundError(f"there is no table {parsed}{self._nearest_tables(parsed)}")
+        return table
+
+    def _nearest_tables(self, parsed: Identifier) -> str:
+        """Return the nearest names, of tables that the caller may see, as the end of an error message."""
+        names = self.list_tables(parsed.namespace)
+        if plugins().decides_access():
+            close = (
+                difflib.get_close_matches(parsed.name, names, n=_MOST_LOOKED_AT) or names[:_MOST_LOOKED_AT]
+            )
+            names = [name for name in close if self._is_visible(Identifier(parsed.namespace, name))]
+        return nearest(parsed.name, names, within=f"{parsed.namespace}.")
+
+    def _opened(self, parsed: Identifier) -> Table | None:
         location = self.location(parsed)
         schema = current_schema(self._schemas_of(parsed), self._snapshots_of(parsed))
-        if schema is None and parsed.branch is not None:
-            of = self.load_table(Identifier(parsed.namespace, parsed.table))
-            hint = nearest(parsed.branch, of.branches()) or "; the table has none"
-            raise TableNotFoundError(f"{of.identifier} has no branch {parsed.branch!r}{hint}")
         if schema is None:
-            tables = self.list_tables(parsed.namespace)
-            hint = nearest(parsed.name, tables, within=f"{parsed.namespace}.")
-            raise TableNotFoundError(f"there is no table {parsed}{hint}")
+            return None
         table = Table(parsed, location, schema, self.file_system, self.keys, self.external)
         table.on_plaintext = self.on_plaintext
         table.principal = self.principal
