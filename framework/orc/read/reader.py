@@ -224,6 +224,25 @@ class EncryptedOrcFile:
             if self._stored.size >= HUGE:
                 pa.default_memory_pool().release_unused()
 
+    @named_errors
+    def nanosecond_columns(self) -> list[str]:
+        """Return the top-level columns with times that have digits beyond microseconds.
+
+        `timestamp_unit="us"` rounds those down, as Spark does. Reads nothing but the times.
+        """
+        names = [field.name for field in self.schema if _holds_timestamps(field.type)]
+        if not names:
+            return []
+        projection = Projection.of(self._tail, names)
+        stripes = list(range(self.num_stripes))
+        self._variants.unlock(stripes, projection.numbers)
+        schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
+        decoder = StripeDecoder(self._file, projection, schema, None, ReadCounter(self._tail))
+        found: set[str] = set()
+        for part in in_order(decoder.nanosecond_columns, stripes, self._threads):
+            found |= part
+        return [name for name in names if name in found]
+
     def _tables(
         self, columns: Sequence[str] | None, predicate: Any, chosen: Sequence[int] | None = None
     ) -> Iterator[pa.Table]:
@@ -357,6 +376,12 @@ class Selected:
             return rows_only(table.num_rows)
         table = table.select(output.names)
         return table if table.schema.equals(output, check_metadata=True) else table.cast(output)
+
+
+def _holds_timestamps(type_: pa.DataType) -> bool:
+    if pa.types.is_timestamp(type_):
+        return True
+    return any(_holds_timestamps(type_.field(index).type) for index in range(type_.num_fields))
 
 
 def _mark(field: pa.Field, mask: str) -> pa.Field:

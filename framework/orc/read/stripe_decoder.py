@@ -23,7 +23,7 @@ from lockgate.framework.orc.read.image import Projection, stripe_image
 from lockgate.framework.orc.read.predicate import RowFilter
 from lockgate.framework.orc.read.read_report import CountedSource, ReadCounter
 from lockgate.framework.orc.read.row_groups import StripeRowGroups
-from lockgate.framework.orc.read.timestamps import decode_wide, to_microseconds
+from lockgate.framework.orc.read.timestamps import decode_wide, finer_columns, to_microseconds
 from lockgate.framework.orc.sources.file_source import MemorySource, Source
 
 # About how many stored bytes of a stripe are decoded at once.
@@ -99,15 +99,30 @@ class StripeDecoder:
         self._counter.add_stripe(index, runs)
         return pa.concat_tables([self._rows.apply(self._run(stripe, groups, run)) for run in runs])
 
+    def nanosecond_columns(self, index: int) -> set[str]:
+        """Return the columns of a stripe with digits beyond microseconds; raises as `decode`."""
+        tail, variants = self._file.tail, self._file.variants
+        stripe = read_stripe(self._source, tail, index)
+        prove_stripe_keys(self._source, tail, variants, stripe, frozenset(self._projection.numbers[1:]))
+        refuse_null_keys(tail, [stream for _, stream in self._projection.select(stripe.streams, variants)])
+        try:
+            return finer_columns(tail, stripe, self._projection, lambda part: self._in_parts(stripe, part))
+        except (OSError, pa.ArrowException) as error:
+            raise self._undecodable(index, error) from error
+
+    def _in_parts(self, stripe: Stripe, projection: Projection) -> pa.Table:
+        # Where reading is free, a few columns at a time, to save memory: while a column is decoded, Arrow
+        # may hold it twice.
+        most = PART if self._source.free else sys.maxsize
+        tables = [
+            self._image(stripe, part) for part in projection.parts(stripe.streams, self._file.variants, most)
+        ]
+        columns = [column for table in tables for column in table.columns]
+        return pa.Table.from_arrays(columns, [name for table in tables for name in table.schema.names])
+
     def _whole(self, stripe: Stripe) -> pa.Table:
         def decode(projection: Projection) -> pa.Table:
-            # Where reading is free, a few columns at a time, to save memory: while a column is decoded, Arrow
-            # may hold it twice.
-            most = PART if self._source.free else sys.maxsize
-            parts = projection.parts(stripe.streams, self._file.variants, most)
-            tables = [self._image(stripe, part) for part in parts]
-            columns = [column for table in tables for column in table.columns]
-            return pa.Table.from_arrays(columns, [name for table in tables for name in table.schema.names])
+            return self._in_parts(stripe, projection)
 
         def direct(projection: Projection) -> pa.Table:
             if projection is not self._projection:

@@ -104,6 +104,29 @@ def decode_wide(
     return pa.Table.from_arrays(columns, names=table.schema.names)
 
 
+def finer_columns(
+    tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
+) -> set[str]:
+    """Return the columns of a stripe with times that have digits beyond microseconds, in any year.
+
+    UnsupportedTypeError for fractions in the encoding of ORC before Hive 0.12.
+    """
+    for position in timestamps(projection):
+        if stripe.footer.columns[projection.numbers[position]].kind != _DIRECT_V2:
+            raise UnsupportedTypeError(f"{tail.name}: fractions of seconds in an old encoding cannot be read")
+    table = decode(seconds_only(projection))
+    most = max((_most_values(chunk) for column in table.columns for chunk in column.chunks), default=0)
+    fractions = decode(fractions_only(projection, tail, most))
+    columns = zip(fractions.schema.names, fractions.columns, strict=True)
+    return {name for name, column in columns if any(map(_has_nanoseconds, column.chunks))}
+
+
+def _has_nanoseconds(array: pa.Array) -> bool:
+    if pa.types.is_timestamp(array.type):
+        return bool(np.any(array.cast(pa.int64()).fill_null(0).to_numpy() % 1000))
+    return any(_has_nanoseconds(child) for child in _children(array))
+
+
 def _most_values(array: pa.Array) -> int:
     """Return how many values an array or one inside of it has."""
     return max([len(array), *(_most_values(child) for child in _children(array))])

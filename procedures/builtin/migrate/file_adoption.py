@@ -248,6 +248,18 @@ def is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     return True
 
 
+def check_digits(source: MigrationSource, inspected: Inspected, keys: KeyProvider | None) -> None:
+    """Raise InputError if a file that Spark reads has times with digits beyond microseconds."""
+    if not inspected.only_spark:
+        return
+    with source.open(inspected.file, keys) as orc:
+        for name in orc.nanosecond_columns():
+            raise InputError(
+                f"{inspected.file.path}: column {name!r} is a timestamp with digits beyond microseconds, "
+                "which Spark does not read, so that TIMESTAMP(6) would hold other values: round them first"
+            )
+
+
 def why_rewritten(inspected: Inspected, schema: TableSchema) -> str:
     """Return why a file must be rewritten to be part of a table with `schema`; empty if it need not be."""
     if schema.has_primary_key:

@@ -17,6 +17,7 @@ from lockgate.procedures.builtin.migrate.copy_check import check_copied
 from lockgate.procedures.builtin.migrate.file_adoption import (
     Inspected,
     adopt,
+    check_digits,
     inspect,
     is_held,
     judge,
@@ -127,6 +128,7 @@ def divide(
     """Divide the files with rows into those that a table with `schema` takes and those it cannot take.
 
     `held` has the table's keys. `why` returns a further reason to rewrite a file, empty if there is none.
+    Raises InputError for times of ORC files with digits that are lost by Spark, which reads microseconds.
     """
     inspected = [each for each in origin.inspected if each.rows]
     opened = _parallel(
@@ -140,6 +142,7 @@ def divide(
     ]
     adoptable = [each for each, reason in zip(inspected, reasons, strict=True) if not reason]
     others = [each for each, reason in zip(inspected, reasons, strict=True) if reason]
+    _parallel(origin.threads, lambda each: check_digits(origin.source, each, origin.keys), others)
     if others:
         context.report(
             f"{caller} {origin.source.name}: {len(others)} of {len(inspected)} files are rewritten: "

@@ -65,3 +65,30 @@ def test_times_in_nested_columns(encrypt: str | None, keys: MemoryKeyProvider) -
         pytest.raises(UnsupportedTypeError, match='timestamp_unit="us"'),
     ):
         file.read(["lists"])
+
+
+@pytest.mark.parametrize("encrypt", [None, "pii:fine,inner"])
+def test_digits_beyond_microseconds_are_found_in_any_year(
+    encrypt: str | None, keys: MemoryKeyProvider
+) -> None:
+    nanos, micros = pa.timestamp("ns"), pa.timestamp("us")
+    digit = 1_700_000_000_123_456_789
+    columns = {
+        "id": pa.array(range(1200)),
+        "fine": pa.array([digit, None, -2_000_000_000, *[1000] * 1197], nanos),
+        "coarse": pa.array([USUAL, None, LAST] * 400, micros),
+        "inner": pa.array([[{"t": None}, {"t": digit}]] * 1200, pa.list_(pa.struct([("t", nanos)]))),
+        "far.away": pa.array([LAST, FIRST, None] * 400, micros),
+    }
+    sink = io.BytesIO()
+    write_table(pa.table(columns), sink, encrypt=encrypt, keys=keys)
+    file = EncryptedOrcFile(io.BytesIO(sink.getvalue()), keys=keys)
+    assert file.nanosecond_columns() == ["fine", "inner"]
+    with EncryptedOrcFile(_without_times(keys), keys=keys) as other:
+        assert other.nanosecond_columns() == []
+
+
+def _without_times(keys: MemoryKeyProvider) -> io.BytesIO:
+    sink = io.BytesIO()
+    write_table(pa.table({"id": [1]}), sink, keys=keys)
+    return io.BytesIO(sink.getvalue())

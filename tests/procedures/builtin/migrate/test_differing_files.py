@@ -442,3 +442,19 @@ def test_every_file_is_taken_as_it_is_or_refused(
                 stored, values = stored.cast(pa.int64()), values.cast(stored.type).cast(pa.int64())
             assert stored.to_pylist() == values.to_pylist()
     assert taken
+
+
+def test_orc_files_with_nanoseconds_are_refused(
+    catalog: Catalog, run: Run, tmp_path: Path, digest: Callable[[str | Path], str]
+) -> None:
+    """Spark reads them, and reads microseconds."""
+    write(tmp_path / "o", "a.orc", "orc", v=NANOS)
+    before = digest(tmp_path)
+    with pytest.raises(
+        InputError, match=r"a\.orc: column 'v' is a timestamp with digits beyond microseconds"
+    ):
+        migrate(run, tmp_path / "o", "orc", delete_origin=True)
+    assert digest(tmp_path) == before
+    write(tmp_path / "o", "a.orc", "orc", v=pa.array([1000], pa.timestamp("ns")))
+    with pytest.raises(UnsupportedError, match="without Spark"):
+        migrate(run, tmp_path / "o", "orc")
