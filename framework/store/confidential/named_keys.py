@@ -34,9 +34,10 @@ def check_named_keys(
         try:
             held.current_key(name)
         except KeyMissingError as missing:
-            known = "" if "; known: " in str(missing) else _known(held)
+            text = str(missing).removesuffix("?")
+            known = "" if "; known: " in text else _known(held)
             raise KeyMissingError(
-                f"option {ORC_ENCRYPT.key!r} names a key that does not exist: {missing}{known}"
+                f"option {ORC_ENCRYPT.key!r} names a key that does not exist: {text}{known}"
             ) from None
         except EncryptionKeyError:
             continue
@@ -56,5 +57,5 @@ def _known(keys: KeyProvider) -> str:
     with suppress(EncryptionKeyError):
         names = keys.key_names()
         if names:
-            return f"; known: {', '.join(names)}"
+            return f"; the keys there are: {', '.join(names)}"
     return ""

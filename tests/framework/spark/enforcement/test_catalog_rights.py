@@ -12,8 +12,15 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.bridge.protocol import Question
 from lockgate.framework.spark.context.open_catalogs import KeyScopes
+from lockgate.framework.spark.context.operation_context import OperationContext
 
 KEY = bytes(range(16))
+
+
+@pytest.fixture(autouse=True)
+def no_session_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Spark session is attached here, whose options could be asked for."""
+    monkeypatch.setattr(OperationContext, "session_conf", lambda self, key: "")
 
 
 def ask(dispatcher: Dispatcher, session: str | None, options: dict[str, str], **start: Any) -> str:
