@@ -20,11 +20,11 @@ from lockgate.framework.governance.ranger.conditions.script_tokens import Script
 
 pytestmark = pytest.mark.interop
 
-# 101,600 decisions: 400 a seed, 120 where items have conditions.
+# 101,600 decisions: 400 a seed, 120 where items have conditions. A batch of each shape is not slow.
 BATCHES = [
-    *(("resources", start, start + 25) for start in range(0, 100, 25)),
-    *(("tags", start, start + 26) for start in range(0, 130, 26)),
-    *(("conditions", start, start + 16) for start in range(0, 80, 16)),
+    pytest.param(shape, start, start + size, marks=[pytest.mark.slow] if start else [])
+    for shape, seeds, size in (("resources", 100, 25), ("tags", 130, 26), ("conditions", 80, 16))
+    for start in range(0, seeds, size)
 ]
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "ranger"
 
