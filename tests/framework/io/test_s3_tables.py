@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from s3_server import CREDENTIALS, S3Server
 
+from lockgate.errors import CorruptFileError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
@@ -208,5 +209,5 @@ def test_files_as_made_by_another_writer(s3_catalog: Catalog) -> None:
     table = create(s3_catalog)
     added = DataFileMeta("gone.orc", 100, 10, creation_time_millis=1)
     table.commit([CommitMessage((), 0, -1, (added,), ())])
-    with pytest.raises(FileNotFoundError, match=r"s3a://.*gone\.orc does not exist"):
+    with pytest.raises(CorruptFileError, match=r"s3a://.*gone\.orc is missing"):
         table.read()

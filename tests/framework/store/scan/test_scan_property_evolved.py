@@ -240,6 +240,7 @@ def check_aggregates(data: st.DataObject, table: Table, model: Model, *, partiti
             assert found == end, each
 
 
+@pytest.mark.filterwarnings("ignore::lockgate.errors.PlaintextWarning")  # a new column takes over a name
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -251,6 +252,7 @@ def test_pushed_results(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::lockgate.errors.PlaintextWarning")  # a new column takes over a name
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
