@@ -1,31 +1,23 @@
 package io.lockgate.spark.rules.results;
 
-import io.lockgate.spark.enforcement.parts.NodeProduct;
+import io.lockgate.spark.enforcement.parts.OneChildPlan;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A query whose rows are to be kept once it has run. A node, so that the key survives when Spark
  * plans the rest of a running query again.
  */
-public final class ResultToKeep extends LogicalPlan implements NodeProduct {
-  private final LogicalPlan child;
+public final class ResultToKeep extends OneChildPlan {
   private final ResultKey key;
   private final long most;
 
   /** The rows of {@code child}, if they take {@code most} bytes. */
   public ResultToKeep(LogicalPlan child, ResultKey key, long most) {
-    this.child = child;
+    super(child);
     this.key = key;
     this.most = most;
-  }
-
-  LogicalPlan child() {
-    return child;
   }
 
   ResultKey key() {
@@ -34,16 +26,6 @@ public final class ResultToKeep extends LogicalPlan implements NodeProduct {
 
   long most() {
     return most;
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return child.output();
-  }
-
-  @Override
-  public Seq<LogicalPlan> children() {
-    return CollectionConverters.asScala(List.of(child)).toSeq();
   }
 
   @Override
@@ -58,16 +40,6 @@ public final class ResultToKeep extends LogicalPlan implements NodeProduct {
 
   @Override
   public List<?> arguments() {
-    return List.of(child, key, most);
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return isLike(other);
-  }
-
-  @Override
-  public int hashCode() {
-    return arguments().hashCode();
+    return List.of(child(), key, most);
   }
 }

@@ -1,13 +1,10 @@
 package io.lockgate.spark.rules.writes;
 
-import io.lockgate.spark.enforcement.parts.NodeProduct;
+import io.lockgate.spark.enforcement.parts.OneChildPlan;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Rows that a statement reads once, however often Spark puts them into its plan.
@@ -16,17 +13,12 @@ import scala.jdk.javaapi.CollectionConverters;
  * they do not know, so each copy has the same columns; and for the rest of the plan its rows are
  * deterministic.
  */
-public final class ReadOnce extends LogicalPlan implements NodeProduct {
-  private final LogicalPlan child;
+public final class ReadOnce extends OneChildPlan {
   private final SingleReading reading;
 
   public ReadOnce(LogicalPlan child, SingleReading reading) {
-    this.child = child;
+    super(child);
     this.reading = reading;
-  }
-
-  LogicalPlan child() {
-    return child;
   }
 
   SingleReading reading() {
@@ -41,17 +33,7 @@ public final class ReadOnce extends LogicalPlan implements NodeProduct {
   /** All columns, so that no copy loses one. */
   @Override
   public AttributeSet references() {
-    return child.outputSet();
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return child.output();
-  }
-
-  @Override
-  public Seq<LogicalPlan> children() {
-    return CollectionConverters.asScala(List.of(child)).toSeq();
+    return child().outputSet();
   }
 
   @Override
@@ -66,16 +48,6 @@ public final class ReadOnce extends LogicalPlan implements NodeProduct {
 
   @Override
   public List<?> arguments() {
-    return List.of(child, reading);
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return isLike(other);
-  }
-
-  @Override
-  public int hashCode() {
-    return arguments().hashCode();
+    return List.of(child(), reading);
   }
 }
