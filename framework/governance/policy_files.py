@@ -19,6 +19,7 @@ from typing import Any
 from lockgate.errors import PolicyError
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
+from lockgate.framework.io import named_errors
 
 POLICIES, ROLES, TAGS, USERS = "policies.json", "roles.json", "tags.json", "users.json"
 Stamp = tuple[tuple[int, int] | None, ...]
@@ -41,6 +42,7 @@ def engine_of(
 class PolicyFiles:
     """The policies of a file or a folder; it checks for changes at most every `seconds`."""
 
+    @named_errors
     def __init__(
         self, path: str | Path, *, settings: Settings | None = None, strict: bool = True, seconds: float = 5.0
     ) -> None:

@@ -76,7 +76,7 @@ class LocalFileSystem:
         return Path(path).stat().st_size
 
     def make_directory(self, path: str) -> None:
-        Path(path).mkdir(parents=True, exist_ok=True)
+        _make_folder(path)
 
     def delete(self, path: str) -> bool:
         try:
@@ -123,9 +123,17 @@ def _open_file(path: str, flags: int) -> int:
     return descriptor
 
 
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        # To callers this error means that another writer was faster.
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+
+
 def _temporary_path(path: str) -> str:
     folder, name = os.path.split(path)
-    os.makedirs(folder, exist_ok=True)
+    _make_folder(folder)
     return f"{folder}/{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}.tmp"
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lockgate.errors import (
+    InputError,
     LockgateError,
     NameTooLongError,
     StorageDeniedError,
@@ -59,6 +60,10 @@ def errors_named() -> Iterator[None]:
         if better is None:
             raise
         raise better from error
+    except ValueError as error:
+        if str(error) != "embedded null byte":
+            raise
+        raise InputError("a path or a name cannot hold a NUL") from None
 
 
 def storage_error(error: OSError) -> StorageError | None:

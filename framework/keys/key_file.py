@@ -40,6 +40,7 @@ class KeyFileProvider(KeyProvider):
     user may not.
     """
 
+    @named_errors
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = str(Path(path).absolute())
         self._lock = threading.Lock()

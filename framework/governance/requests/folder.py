@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from lockgate.errors import InputError, ProcedureError
-from lockgate.framework.io import make_private_folder, open_private_file
+from lockgate.framework.io import make_private_folder, named_errors, open_private_file
 
 MOST_OPEN, MOST_OF_USER, MOST_KEPT = 1_000, 20, 5_000
 LONGEST_REASON, LONGEST_NAME, MOST_COLUMNS = 500, 255, 200
@@ -62,6 +62,7 @@ def _one_line(text: str) -> str:
 class RequestFolder:
     """Requests as files of a folder, one each; processes of one user may share it."""
 
+    @named_errors
     def __init__(self, path: str | Path) -> None:
         """Make the folder, closed to others; UnsafePathError if it is another user's."""
         self._path = make_private_folder(Path(path))

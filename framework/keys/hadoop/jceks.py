@@ -18,6 +18,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
+from lockgate.framework.io import named_errors
 from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
@@ -42,6 +43,7 @@ class JceksKeyProvider(KeyProvider):
     not installed, and `KeyDeniedError` for a wrong password or files that may not be read.
     """
 
+    @named_errors
     def __init__(
         self, path: str | os.PathLike[str], *, password_file: str | os.PathLike[str] | None = None
     ) -> None:

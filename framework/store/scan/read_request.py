@@ -29,6 +29,9 @@ from lockgate.pushdown import (
     to_arrow_expression,
 )
 
+# Arrow counts rows by 64 bits.
+_MOST_ROWS = 2**63 - 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadRequest:
@@ -66,6 +69,8 @@ class ReadRequest:
         object.__setattr__(self, "order", tuple(self.order))
         if self.limit is not None and self.limit < 0:
             raise InputError(f"a limit cannot be negative: {self.limit}")
+        if self.limit is not None:
+            object.__setattr__(self, "limit", min(self.limit, _MOST_ROWS))
         if self.between is not None and self.names_a_snapshot:
             raise InputError("give either a snapshot or a range of snapshots to read, not both")
         if self.snapshot_id is not None and self.tag is not None:

@@ -95,7 +95,11 @@ def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot
     if len(given) != 1:
         raise InputError(f"{procedure} needs exactly one of version, snapshot and tag")
     version = given.get("version", "").strip()
-    if version:
+    if "version" in given:
+        if not version:
+            raise InputError(
+                f"{procedure}: version is empty: give the number of a snapshot or the name of a tag"
+            )
         number = number_called(table, version)
         ids = {str(each.id) for each in table.snapshots()}
         if version in ids and number != int(version):
