@@ -11,29 +11,43 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from choice import Known, default_set
+from choice import CollectedTest, default_set
 from costs import absent_from, listed, updated
 
 SUPPORT = Path(__file__).parent / "support"
 
 
-def known(name: str, *marks: str, limit: float = 0.2) -> Known:
-    return Known(name, frozenset(marks), limit)
+def collected(name: str, *marks: str, limit: float = 0.2) -> CollectedTest:
+    return CollectedTest(name, frozenset(marks), limit)
 
 
 def test_what_is_cheap_or_not_listed_runs() -> None:
-    tests = [known("a::dear"), known("a::cheap"), known("a::new"), known("a::spark", limit=1.0)]
+    tests = [
+        collected("a::dear"),
+        collected("a::cheap"),
+        collected("a::new"),
+        collected("a::spark", limit=1.0),
+    ]
     assert default_set(tests, {"a::dear": 0.25, "a::spark": 1.0}) == {"a::cheap", "a::new", "a::spark"}
 
 
 def test_the_cheapest_test_of_a_file_runs_in_any_case() -> None:
-    tests = [known("a::one"), known("a::two"), known("b::one")]
+    tests = [collected("a::one"), collected("a::two"), collected("b::one")]
     assert default_set(tests, {"a::one": 4, "a::two": 2, "b::one": 8}) == {"a::two", "b::one"}
 
 
 def test_marked_tests_run_elsewhere_but_a_file_of_long_ones_is_touched() -> None:
-    tests = [known("a::short"), known("a::long", "long"), known("b::one", "long"), known("b::two", "long")]
-    tests += [known("c::here", "cluster"), known("d::there", "interop"), known("e::late", "slow", "long")]
+    tests = [
+        collected("a::short"),
+        collected("a::long", "long"),
+        collected("b::one", "long"),
+        collected("b::two", "long"),
+    ]
+    tests += [
+        collected("c::here", "cluster"),
+        collected("d::there", "interop"),
+        collected("e::late", "slow", "long"),
+    ]
     assert default_set(tests, {"b::one": 8}) == {"a::short", "b::two"}
 
 

@@ -34,7 +34,7 @@ def ids_of(
     for number, names in sorted(wanted.items()):
         dataset = target if number == TARGET else inputs[number]
         if dataset is not None and names:
-            # A statement that names columns anew was analysed under the schema before it.
+            # Spark analysed a statement that names new columns under the schema before it.
             ids = _ids(dataset, is_newest=number == TARGET and kind in _NAMING)
             found += _ids_among(ids, number, names)
     return tuple(found)

@@ -56,7 +56,7 @@ from lockgate.framework.plugins.refusals import write_accepted
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
 from lockgate.framework.plugins.session_options import (
     check_session_options,
-    check_settings_known,
+    check_setting_names,
     session_option,
     session_settings,
 )
@@ -113,7 +113,7 @@ __all__ = [
     "answering_session",
     "authorize",
     "check_session_options",
-    "check_settings_known",
+    "check_setting_names",
     "current_principal",
     "folded_procedure_name",
     "hookimpl",

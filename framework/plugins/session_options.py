@@ -38,7 +38,7 @@ def session_settings() -> frozenset[str]:
     return frozenset(f"{_PREFIX}{key}" for key in {*_OWN, *plugins().options("session")})
 
 
-def check_settings_known(settings: Iterable[str]) -> None:
+def check_setting_names(settings: Iterable[str]) -> None:
     """Raise OptionError, with the nearest name, for a setting of Lockgate's that nobody reads."""
     known = session_settings()
     for setting in settings:

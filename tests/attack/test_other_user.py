@@ -104,7 +104,7 @@ def test_no_port_takes_a_command(secrets: str) -> None:
 def own_places() -> list[str]:
     """Sockets by name and open files of this process and its children that are Lockgate's, programs aside.
 
-    Standard streams belong to whoever has started the tests.
+    Standard streams belong to the process that started the tests.
     """
     sockets = of_processes(lambda process: process.net_connections(kind="unix"))
     files = of_processes(lambda process: process.open_files())

@@ -48,7 +48,7 @@ def test_counters_are_among_the_metrics_of_spark(lake: Lake) -> None:
 
 
 def test_a_statement_that_cannot_be_analysed_keeps_its_own_stack(lake: Lake) -> None:
-    """Spark throws the exception of a plan again, with the stack of whoever asks for the plan."""
+    """Spark throws the exception of a plan again, with the stack of the code that asks for the plan."""
     with pytest.raises(AnalysisException) as failed:
         lake.sql("SELECT no_column")
     wait_for_records(lake.spark)

@@ -28,7 +28,7 @@ NOTES = pytest.StashKey[dict[str, Any]]()
 METER = pytest.StashKey[costs.Meter]()
 
 
-class Known(NamedTuple):
+class CollectedTest(NamedTuple):
     """A test, as far as it matters to whether it runs."""
 
     name: str
@@ -41,9 +41,9 @@ class Known(NamedTuple):
         return self.name.partition("::")[0]
 
 
-def default_set(tests: Iterable[Known], listed: Mapping[str, float]) -> set[str]:
+def default_set(tests: Iterable[CollectedTest], listed: Mapping[str, float]) -> set[str]:
     """Return the names of the tests that `./dev test` runs: the cheap ones, else the cheapest of a file."""
-    files: dict[str, list[Known]] = defaultdict(list)
+    files: dict[str, list[CollectedTest]] = defaultdict(list)
     for test in tests:
         if not test.marks & costs.ELSEWHERE:
             files[test.file].append(test)
@@ -93,7 +93,7 @@ def repetition() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    known = [Known(each.nodeid, marks_of(each), costs.limit_of(each)) for each in items]
+    known = [CollectedTest(each.nodeid, marks_of(each), costs.limit_of(each)) for each in items]
     listed = costs.listed()
     wanted = {test.name for test in known if ("quarantine" in test.marks) == config.getoption("quarantined")}
     notes = config.stash[NOTES]

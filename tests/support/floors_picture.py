@@ -92,7 +92,7 @@ def sentence(part: str) -> str:
     return text.split(". ")[0].rstrip(".").replace("`", "")
 
 
-def boxes_of_floors() -> list[list[Box]]:
+def floor_boxes() -> list[list[Box]]:
     """Return the floors from the top, each with its boxes; the package itself is beside the command line."""
     found = []
     for parts in floors():
@@ -165,7 +165,7 @@ def place(rows: list[list[Box]]) -> float:
 
 def draw() -> str:
     """Return the picture as SVG."""
-    rows = boxes_of_floors()
+    rows = floor_boxes()
     height = place(rows)
     boxes = {box.name: box for row in rows for box in row}
     parts = [

@@ -59,7 +59,7 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
         ) from None
     if complaint is not None:
         raise VersionMismatchError(f"{complaint}, the Python package of {VERSION}: {_remedy()}")
-    _follow_plugins(bridge, java_class(spark, "io.lockgate.spark.rules.UnknownSettings"))
+    _follow_plugins(bridge, java_class(spark, "io.lockgate.spark.rules.SettingNameCheck"))
 
 
 def _follow_plugins(bridge: Any, settings: Any) -> None:

@@ -178,7 +178,7 @@ def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
     if suffix in METADATA:
         refuse_unseen(context, table)
     if suffix and suffix not in ROWS:
-        asked = _wanted_snapshot(context, table, request) if travels else None
+        asked = _requested_snapshot_id(context, table, request) if travels else None
         return loaded(system=describe_system(context, table, suffix, asked))
     spec = _describe_at(context, table, request, travels=travels)
     return loaded(table=spec, view=describe_view(table, suffix, spec) if suffix else None)
@@ -187,7 +187,7 @@ def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
 def _describe_at(
     context: OperationContext, table: Table, request: LoadRequest, *, travels: bool
 ) -> TableSpec:
-    snapshot_id = _wanted_snapshot(context, table, request)
+    snapshot_id = _requested_snapshot_id(context, table, request)
     if not travels:
         # The scan raises the error of an option that selects nothing: the user can then take the option away.
         with suppress(LockgateError):
@@ -200,7 +200,7 @@ def _describe_at(
     return {**describe(context, table, snapshot_id), "time_travel": True}
 
 
-def _wanted_snapshot(context: OperationContext, table: Table, request: LoadRequest) -> int:
+def _requested_snapshot_id(context: OperationContext, table: Table, request: LoadRequest) -> int:
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
     if request["version"] is not None:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
 from lockgate.framework.io import absolute_address
 from lockgate.framework.keys import KeyProvider, key_file_of
-from lockgate.framework.plugins import check_settings_known, plugins
+from lockgate.framework.plugins import check_setting_names, plugins
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs, java_class
@@ -53,7 +53,7 @@ def connect(
 
     from lockgate.framework.spark.session.lake import Lake
 
-    check_settings_known(conf or {})
+    check_setting_names(conf or {})
     confs = catalog_confs(warehouse, catalog, keys)
     spark = spark or SparkSession.getActiveSession()
     if spark is not None:
@@ -113,7 +113,7 @@ def configure(
     Jars, plugins and extensions that the builder, `spark-submit` or `spark-defaults.conf` name stay.
     """
     earlier: Mapping[str, Any] = getattr(builder, "_options", {})
-    check_settings_known(earlier)
+    check_setting_names(earlier)
     _use_this_python(str(earlier.get("spark.master", "local")))
     added = {"spark.jars": str(jar()), "spark.plugins": PLUGIN_CLASS, EXTENSIONS_CONF: EXTENSIONS_CLASS}
     confs = {
@@ -142,7 +142,7 @@ def attach(spark: SparkSession) -> None:
     """
     confs = dict(spark.sparkContext.getConf().getAll())
     plugins().need_decisions(confs.get(GOVERNED_CONF, "").strip().lower() == "true")
-    check_settings_known([*confs, *spark.conf.getAll])
+    check_setting_names([*confs, *spark.conf.getAll])
     plugins().before_attach(confs)
     register(spark, dispatcher())
     _check_extension(spark)

@@ -35,7 +35,7 @@ def check_named_keys(
             held.current_key(name)
         except KeyMissingError as missing:
             text = str(missing).removesuffix("?")
-            known = "" if "; known: " in text else _known(held)
+            known = "" if "; known: " in text else _listed_keys(held)
             raise KeyMissingError(
                 f"option {ORC_ENCRYPT.key!r} names a key that does not exist: {text}{known}"
             ) from None
@@ -52,7 +52,7 @@ def _named(schema: TableSchema) -> set[str]:
     return set(parse_encrypt(text).values())
 
 
-def _known(keys: KeyProvider) -> str:
+def _listed_keys(keys: KeyProvider) -> str:
     """Name the keys there are, as far as they can be listed."""
     with suppress(EncryptionKeyError):
         names = keys.key_names()

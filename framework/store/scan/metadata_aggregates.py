@@ -260,7 +260,7 @@ class _FileAggregates:
         for number in np.unique(partitions[rows > 0]):
             partition = self._files.partitions[number]
             # Queries group partitions of -0.0 and 0.0 as one.
-            values = tuple(_without_sign_of_zero(partition[index]) for index in places)
+            values = tuple(_with_unsigned_zero(partition[index]) for index in places)
             group_of[number] = numbers.setdefault(values, len(numbers))
         group = group_of[partitions] if len(partitions) else partitions
         return list(numbers), group
@@ -382,5 +382,5 @@ def _values(stored: list[int | None], data_type: DataType) -> pa.Array:
     return pa.array(stored, arrow)
 
 
-def _without_sign_of_zero(value: Any) -> Any:
+def _with_unsigned_zero(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value

@@ -36,14 +36,14 @@ def test_a_column_that_python_adds_again_starts_without_a_history(
     )
     lineage.journal.flush()
 
-    def known(name: str) -> int:
+    def fields_found(name: str) -> int:
         with lineage.reading() as database:
             return len(find_readable(database, name, "lake", Readable(catalog)).fields)
 
-    assert (known("db.t"), known("db.t.b")) == (2, 1)
+    assert (fields_found("db.t"), fields_found("db.t.b")) == (2, 1)
     catalog.alter_table("db.t", [DropColumn(("b",))])
-    assert (known("db.t"), known("db.t.b")) == (2, 1)
+    assert (fields_found("db.t"), fields_found("db.t.b")) == (2, 1)
     catalog.alter_table("db.t", [AddColumn(("b",), STRING)])
-    assert (known("db.t"), known("db.t.b")) == (1, 0)
+    assert (fields_found("db.t"), fields_found("db.t.b")) == (1, 0)
     catalog.alter_table("db.t", [DropColumn(("b",)), RenameColumn(("a",), "b")])
-    assert known("db.t") == 1
+    assert fields_found("db.t") == 1

@@ -17,7 +17,7 @@ from lockgate.framework.options.table_options import TableOptions, known_options
 from lockgate.framework.plugins import (
     answering_session,
     check_session_options,
-    check_settings_known,
+    check_setting_names,
     hookimpl,
     plugins,
     session_option,
@@ -32,9 +32,9 @@ DEPTH = Option("audit.depth", at_least(1), 3, "depth of the audit")
 
 
 def test_settings_that_nobody_reads_are_named() -> None:
-    check_settings_known(["spark.lockgate.governed", "spark.lockgate.lineage.on-drop", "spark.other"])
+    check_setting_names(["spark.lockgate.governed", "spark.lockgate.lineage.on-drop", "spark.other"])
     with pytest.raises(OptionError, match=r"did you mean 'spark\.lockgate\.governed'"):
-        check_settings_known(["spark.lockgate.governned"])
+        check_setting_names(["spark.lockgate.governned"])
 
 
 @pytest.fixture

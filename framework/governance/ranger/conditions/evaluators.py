@@ -31,7 +31,7 @@ _MACRO = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 Holds = Callable[[RangerRequest], bool]
 
 
-class UnknownConditionError(PolicyError):
+class UnsupportedConditionError(PolicyError):
     """Raised where a script uses more than is understood, which shows only while it runs."""
 
 
@@ -104,7 +104,7 @@ def _of_script(text: str, wanted: bool) -> Condition:
         try:
             return script.holds(Environment(asked)) == wanted
         except InputError as error:
-            raise UnknownConditionError(
+            raise UnsupportedConditionError(
                 f"cannot evaluate a condition of a policy: {error}. Rewrite its script"
             ) from None
 

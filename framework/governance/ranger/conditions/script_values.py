@@ -319,7 +319,7 @@ def _intersects(value: list[Any], other: object) -> bool:
     return any(_includes(value, each) for each in other)
 
 
-def _of_text(value: object) -> str:
+def _string_argument(value: object) -> str:
     """Return what a method of Java's String takes: a text, or what Graal refuses to turn into one."""
     if not isinstance(value, str):
         raise ScriptError("a method of a text has an argument that is no text")
@@ -342,10 +342,10 @@ _STRINGS: tuple[Mapping[str, Callable[..., object]], frozenset[str]] = (
         "toString": lambda value: value,
         # Java's
         "equals": lambda value, other=UNDEFINED: isinstance(other, str) and value == other,
-        "equalsIgnoreCase": lambda value, other: value.lower() == _of_text(other).lower(),
-        "contains": lambda value, other: _of_text(other) in value,
-        "startsWith": lambda value, other: value.startswith(_of_text(other)),
-        "endsWith": lambda value, other: value.endswith(_of_text(other)),
+        "equalsIgnoreCase": lambda value, other: value.lower() == _string_argument(other).lower(),
+        "contains": lambda value, other: _string_argument(other) in value,
+        "startsWith": lambda value, other: value.startswith(_string_argument(other)),
+        "endsWith": lambda value, other: value.endswith(_string_argument(other)),
         "isEmpty": lambda value: not value,
     },
     frozenset(

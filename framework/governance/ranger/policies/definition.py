@@ -43,7 +43,7 @@ class ServiceDefinition:
         types = document.get("accessTypes") or ()
         self.accesses = tuple(each["name"] for each in types)
         # Where any access is asked, Ranger takes them from a set, and ends at the first that is allowed.
-        self.accesses_of_any = tuple(_in_order_of_java(self.accesses))
+        self.accesses_of_any = tuple(_in_hash_set_order(self.accesses))
         self.implied = {each["name"]: set(each.get("impliedGrants") or ()) for each in types}
         self._imply_markers(types)
         self.conditions = {each["name"]: each for each in document.get("policyConditions") or ()}
@@ -103,7 +103,7 @@ class ServiceDefinition:
         return level in self.resources.definitions and self.resources.element(level, document).is_dynamic
 
 
-def _in_order_of_java(names: Iterable[str]) -> list[str]:
+def _in_hash_set_order(names: Iterable[str]) -> list[str]:
     """Return texts in the order of a HashSet of Java that they were put into."""
     distinct = list(dict.fromkeys(names))
     capacity = 16

@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.evaluators import (
     Condition,
-    UnknownConditionError,
+    UnsupportedConditionError,
     condition_of,
 )
 from lockgate.framework.governance.ranger.conditions.ranger_request import ADMIN, RangerRequest
@@ -26,7 +26,7 @@ def all_hold(conditions: Iterable[Condition], asked: RangerRequest, *, protects:
     """Return whether conditions hold; raises PolicyError for an unknown one whose policy or item protects."""
     try:
         return all(each.holds(asked) for each in conditions)
-    except UnknownConditionError:
+    except UnsupportedConditionError:
         if protects:
             raise
         return False

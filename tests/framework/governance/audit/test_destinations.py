@@ -53,7 +53,7 @@ def test_solr_refuses_a_document_and_gets_the_others(solr: Solr) -> None:
     sink = SolrAudit(f"{solr.url}/solr/ranger_audits")
     assert write_accepted(sink.write, LINES) == [LINES[1]]
     assert list(solr.documents) == ["run-1"]
-    # Whoever may not write is told to try again: no record is at fault.
+    # A caller without the right to write tries again later: no record is at fault.
     solr.refused, solr.status = set(), 403
     with pytest.raises(StorageError, match="status 403") as caught:
         sink.write(LINES)

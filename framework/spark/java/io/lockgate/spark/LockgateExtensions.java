@@ -10,8 +10,8 @@ import io.lockgate.spark.enforcement.fences.ServerVariables;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
+import io.lockgate.spark.rules.SettingNameCheck;
 import io.lockgate.spark.rules.SubqueryErrors;
-import io.lockgate.spark.rules.UnknownSettings;
 import io.lockgate.spark.rules.UnsupportedStatements;
 import io.lockgate.spark.rules.Untranslatable;
 import io.lockgate.spark.rules.changes.StateDifferences;
@@ -79,7 +79,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPostHocResolutionRule(session -> SingleReadings.RULE);
     extensions.injectCheckRule(session -> MisplacedLookups.CHECK);
     extensions.injectCheckRule(session -> UnsupportedStatements.CHECK);
-    extensions.injectCheckRule(session -> UnknownSettings.CHECK);
+    extensions.injectCheckRule(session -> SettingNameCheck.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);

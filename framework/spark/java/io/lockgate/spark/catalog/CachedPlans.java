@@ -45,7 +45,7 @@ final class CachedPlans {
         if (!newest(relation).equals(relation.table())) {
           refresh(session, relation);
         }
-      } catch (RuntimeException gone) { // or hidden: whoever reads it next is told
+      } catch (RuntimeException gone) { // or hidden: the next read reports it
         session.sharedState().cacheManager().uncacheQuery(session, relation, true);
       }
     }

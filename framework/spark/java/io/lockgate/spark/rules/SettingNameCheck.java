@@ -16,15 +16,15 @@ import scala.runtime.BoxedUnit;
  * Refuses statements of a session with a setting {@code spark.lockgate.*} that nobody reads: a
  * misspelt one would do nothing without a word.
  */
-public final class UnknownSettings extends AbstractFunction1<LogicalPlan, BoxedUnit> {
-  public static final UnknownSettings CHECK = new UnknownSettings();
+public final class SettingNameCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+  public static final SettingNameCheck CHECK = new SettingNameCheck();
 
   private static final String PREFIX = "spark.lockgate.";
 
   /** The settings that there are, as Python said; none before it is attached. */
   private static volatile Set<String> known = Set.of();
 
-  private UnknownSettings() {}
+  private SettingNameCheck() {}
 
   /** Takes the settings that there are, a line each. */
   public static void know(String lines) {
@@ -38,7 +38,7 @@ public final class UnknownSettings extends AbstractFunction1<LogicalPlan, BoxedU
         check(set.kv().get()._1());
       }
     } else if (!(plan instanceof ResetCommand)) {
-      SQLConf.get().settings().keySet().forEach(UnknownSettings::check);
+      SQLConf.get().settings().keySet().forEach(SettingNameCheck::check);
     }
     return BoxedUnit.UNIT;
   }
