@@ -131,6 +131,28 @@ def test_views_and_caches(spark: SparkSession, table: Named) -> None:
             spark.catalog.dropTempView(view)
 
 
+def test_a_cache_of_a_dropped_database_hinders_no_change_of_others(
+    lake: Lake, spark: SparkSession, table: Named
+) -> None:
+    """Of a table without Spark's DROP, as another process drops it; a join is a cache of both its tables."""
+    name, other = table("t"), "lake.for_a_while.t"
+    make(spark, name, KINDS["append"], "kept", parted=False, rows=5)
+    spark.sql("CREATE NAMESPACE lake.for_a_while")
+    make(spark, other, KINDS["append"], "gone", parted=False, rows=5)
+    frames = [spark.table(other).cache(), spark.table(name).join(spark.table(other), "id").cache()]
+    try:
+        assert [frame.count() for frame in frames] == [5, 5]
+        lake.catalog.drop_namespace("for_a_while", cascade=True)
+        spark.sql(f"INSERT INTO {name} VALUES (9, 'kept9', 0)")
+        assert not frames[1].storageLevel.useMemory, "its rows are no longer those of both tables"
+        spark.sql(f"CALL lake.sys.create_tag('{name.removeprefix('lake.')}', 'one')")
+        assert not frames[0].storageLevel.useMemory
+        assert spark.table(name).count() == 6
+    finally:
+        for frame in frames:
+            frame.unpersist()
+
+
 def test_time_travel_and_writes(spark: SparkSession, table: Named) -> None:
     name, target = table("t"), table("target")
     make(spark, name, KINDS["append"], "old", parted=False, rows=50)

@@ -5,6 +5,7 @@ import io.lockgate.spark.bridge.Bridge;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -29,33 +30,33 @@ final class CachedPlans {
 
   /** After a write to a table. */
   static void refreshTable(ObjectNode table) {
-    SparkSession session = SparkSession.active();
-    for (DataSourceV2Relation relation : relations(session)) {
-      if (isOf(relation, table)) {
-        refresh(session, relation);
-      }
-    }
+    refresh(relation -> isOf(relation, table));
   }
 
   /** After a CALL, which may have committed to any table, or dropped it. */
   static void refreshChanged() {
-    SparkSession session = SparkSession.active();
-    for (DataSourceV2Relation relation : relations(session)) {
-      try {
-        if (!newest(relation).equals(relation.table())) {
-          refresh(session, relation);
-        }
-      } catch (RuntimeException gone) { // or hidden: the next read reports it
-        session.sharedState().cacheManager().uncacheQuery(session, relation, true);
-      }
-    }
+    refresh(relation -> !newest(relation).equals(relation.table()));
   }
 
-  private static void refresh(SparkSession session, DataSourceV2Relation relation) {
-    if (relation.table() instanceof LockgateTable cached) {
-      cached.readNewest(() -> newest(relation));
+  /**
+   * Computes plans of some relations again. Where a table, or its database, is gone or hidden, the
+   * plan is forgotten: the statement has committed, and the next read reports it.
+   */
+  private static void refresh(Predicate<DataSourceV2Relation> chosen) {
+    SparkSession session = SparkSession.active();
+    CacheManager manager = session.sharedState().cacheManager();
+    for (DataSourceV2Relation relation : relations(session)) {
+      try {
+        if (chosen.test(relation)) {
+          if (relation.table() instanceof LockgateTable cached) {
+            cached.readNewest(() -> newest(relation));
+          }
+          manager.recacheByPlan(session, relation);
+        }
+      } catch (Exception gone) { // of Spark's, which are checked ones in Java, too
+        manager.uncacheQuery(session, relation, true);
+      }
     }
-    session.sharedState().cacheManager().recacheByPlan(session, relation);
   }
 
   private static Table newest(DataSourceV2Relation relation) {
