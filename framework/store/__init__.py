@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.pruning.candidates import candidate_of
     from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.rows.bucket import assign_buckets
+    from lockgate.framework.store.rows.row_kinds import KindsJson
     from lockgate.framework.store.scan.matching_rows import StripeRange
     from lockgate.framework.store.scan.read import FileReader
     from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
@@ -96,11 +97,16 @@ if TYPE_CHECKING:
     from lockgate.framework.store.tables.catalog import Catalog
     from lockgate.framework.store.tables.replace import Replacement
     from lockgate.framework.store.tables.table import Table
-    from lockgate.framework.store.write.begun_writes import BegunWrites
+    from lockgate.framework.store.write.task_results import TaskFile, TaskResults
+    from lockgate.framework.store.write.write_session import (
+        WriteOptions,
+        WritePlan,
+        WriteSession,
+        WriteSessions,
+    )
 
 _HOMES = {
     "AddColumn": ".ddl.schema_changes",
-    "BegunWrites": ".write.begun_writes",
     "Between": ".scan.snapshot_selection",
     "Catalog": ".tables.catalog",
     "ChangeComment": ".ddl.schema_changes",
@@ -122,6 +128,7 @@ _HOMES = {
     "Identifier": ".metadata.identifier",
     "IndexEntry": ".manifests.index_manifest",
     "IndexedField": ".schema.table_indexes",
+    "KindsJson": ".rows.row_kinds",
     "ManifestEntry": ".manifests.manifest",
     "ManifestFileMeta": ".manifests.manifest",
     "MergePlanJson": ".merge.merge_plan",
@@ -148,7 +155,13 @@ _HOMES = {
     "TableScan": ".scan.table_scan",
     "TableSchema": ".schema.schema",
     "Tag": ".metadata.tag_files",
+    "TaskFile": ".write.task_results",
+    "TaskResults": ".write.task_results",
     "WantedIndex": ".schema.file_indexes",
+    "WriteOptions": ".write.write_session",
+    "WritePlan": ".write.write_session",
+    "WriteSession": ".write.write_session",
+    "WriteSessions": ".write.write_session",
     "assign_buckets": ".rows.bucket",
     "batches_of": ".system.row_batches",
     "bounded_fields": ".schema.table_indexes",
@@ -173,13 +186,12 @@ _HOMES = {
     "is_of_manifests": ".schema.table_indexes",
     "merge_plan": ".merge.merge_options",
     "merged_columns": ".ddl.merged_columns",
+    "number_called": ".scan.snapshot_selection",
     "policy_name": ".metadata.rename",
     "require_full_visibility": ".grants",
-    "whole_refusal": ".grants",
     "require_unrestricted": ".scan.read_request",
     "secrets_of": ".confidential.confidential_columns",
     "selection_of": ".scan.snapshot_selection",
-    "number_called": ".scan.snapshot_selection",
     "snapshot_called": ".scan.snapshot_selection",
     "stored_entries": ".scan.readable_files",
     "table_selection": ".scan.table_selection",
@@ -187,13 +199,13 @@ _HOMES = {
     "visibility": ".confidential.column_visibility",
     "visible_entries": ".scan.readable_files",
     "wanted_indexes": ".schema.file_indexes",
+    "whole_refusal": ".grants",
 }
 
 __all__ = [
     "EMPTY_STATS",
     "SNAPSHOT_SOURCE",
     "AddColumn",
-    "BegunWrites",
     "Between",
     "Catalog",
     "ChangeComment",
@@ -214,6 +226,7 @@ __all__ = [
     "Identifier",
     "IndexEntry",
     "IndexedField",
+    "KindsJson",
     "ManifestEntry",
     "ManifestFileMeta",
     "MergePlanJson",
@@ -239,7 +252,13 @@ __all__ = [
     "TableScan",
     "TableSchema",
     "Tag",
+    "TaskFile",
+    "TaskResults",
     "WantedIndex",
+    "WriteOptions",
+    "WritePlan",
+    "WriteSession",
+    "WriteSessions",
     "assign_buckets",
     "batches_of",
     "bounded_fields",

@@ -144,6 +144,6 @@ def read_again(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 @pytest.fixture
 def by_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys come in files of their own, however few there are."""
-    from lockgate.framework.spark.operations import index_keys
+    from lockgate.framework.store.write import write_session
 
-    monkeypatch.setattr(index_keys, "_INLINE_BYTES", 0)
+    monkeypatch.setattr(write_session, "INLINE_BYTES", 0)

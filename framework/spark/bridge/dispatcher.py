@@ -37,7 +37,7 @@ from lockgate.framework.spark.operations import replacements as replace_operatio
 from lockgate.framework.spark.operations import stream_batches as stream_operations
 from lockgate.framework.spark.operations import stream_ranges as change_operations
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
-from lockgate.framework.store import BegunWrites
+from lockgate.framework.store import WriteSessions
 from lockgate.framework.store.streams.stream_consumers import StreamConsumers
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Dispatcher:
         self.scopes = KeyScopes()
         self.catalogs = Catalogs(self.scopes)
         self.reports = ScanReports()
-        self.writes = BegunWrites()
+        self.writes = WriteSessions()
         self.grants = Grants()
         self.streams = StreamConsumers()
         # Tables that are written to and will replace others, by a handle.

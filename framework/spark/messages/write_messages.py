@@ -11,7 +11,7 @@ from lockgate.framework.spark.messages.shared_messages import (
     TypeJson,
     ValueJson,
 )
-from lockgate.framework.store import MergePlanJson
+from lockgate.framework.store import KindsJson, MergePlanJson
 
 
 class WriteRequest(TableRequest):
@@ -61,14 +61,6 @@ class StatisticsMode(TypedDict):
     length: int | None
 
 
-class Kinds(TypedDict):
-    """The rows that are admitted by their kinds; `column` holds the kind, null: rows are insertions."""
-
-    column: str | None
-    dropped: list[int]
-    refused: dict[str, str]
-
-
 class IndexKeyColumn(TypedDict):
     """A column whose keys tasks collect, for a kind of index that takes values in one of its ways."""
 
@@ -110,7 +102,7 @@ class WriteSpec(TypedDict):
     sequence: Sequence
     first_sequence: int
     merge_plan: MergePlanJson | None
-    kinds: Kinds | None
+    kinds: KindsJson | None
     stats: dict[str, StatisticsMode]
     index_keys: IndexKeys | None
     encrypt: str | None

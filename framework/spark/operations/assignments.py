@@ -17,21 +17,21 @@ from lockgate.framework.types import value_to_json
 
 def assign(context: OperationContext, request: AssignRequest) -> AssignAnswer:
     """Give keys of a partition their buckets, for all tasks of a write; InputError if it has ended."""
-    begun = context.dispatcher.writes.get(request["write_id"])
-    if begun is None:
+    session = context.dispatcher.writes.get(request["write_id"])
+    if session is None:
         raise InputError("the write whose task asks for buckets has ended; run the statement again")
-    buckets = begun.assign(request["partition"], base64.b64decode(request["hashes"]))
+    buckets = session.places.assign(request["partition"], base64.b64decode(request["hashes"]))
     return {"buckets": base64.b64encode(buckets).decode()}
 
 
 def locate(context: OperationContext, request: LocateRequest) -> LocateAnswer:
     """Say where rows go whose keys may move between partitions; InputError if the write has ended."""
-    begun = context.dispatcher.writes.get(request["write_id"])
-    if begun is None:
+    session = context.dispatcher.writes.get(request["write_id"])
+    if session is None:
         raise InputError("the write whose task asks where keys lie has ended; run the statement again")
     kinds = base64.b64decode(request["kinds"])
-    rows, partitions = begun.locate(request["attempt"], request["columns"], kinds)
-    fields = [begun.table.schema.field(name) for name in begun.table.schema.partition_keys]
+    rows, partitions = session.places.locate(request["attempt"], request["columns"], kinds)
+    fields = [session.table.schema.field(name) for name in session.table.schema.partition_keys]
     return {
         "rows": base64.b64encode(rows).decode(),
         "partitions": [

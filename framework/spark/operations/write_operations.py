@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
@@ -27,74 +27,55 @@ from lockgate.framework.spark.messages.shared_messages import Committed
 from lockgate.framework.spark.messages.write_messages import (
     BeginRequest,
     EndRequest,
-    Kinds,
-    StatisticsMode,
+    IndexKeys,
     WriteRequest,
     WriteSpec,
-    WrittenStatistics,
 )
-from lockgate.framework.spark.operations import index_keys
 from lockgate.framework.spark.operations.alterations import merges_schema
 from lockgate.framework.spark.operations.java_encryption import java_options
 from lockgate.framework.spark.operations.partition_operations import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
-from lockgate.framework.spark.operations.rewritten_rows import marked_rows, rewritten_files
-from lockgate.framework.store import can_widen
-from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
-from lockgate.framework.store.confidential.column_visibility import require_write_keys
-from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
+from lockgate.framework.store import (
+    CommitMessage,
+    TaskFile,
+    TaskResults,
+    WriteOptions,
+    WriteSession,
+    can_widen,
+)
 from lockgate.framework.types import from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import CommitMessage, MergePlanJson, Overwrite, Table, TableSchema
+    from lockgate.framework.store import Overwrite, Table, TableSchema, WritePlan
 
 
 # Options of a write that identify its commit, so that a repeated job commits nothing twice.
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
+_LAST_IDENTIFIER = 2**63 - 2  # the next one is that of all commits without a name
 _OVERWRITE_MODE = "partitionoverwritemode"
+# Timestamps up to this precision are milliseconds in the binary form of rows.
+_COMPACT_PRECISION = 3
 _OF_SCANS = ("scan.", "incremental-between")
 
-# Ways to write that replace partitions.
-_PARTITIONS_REPLACED = frozenset({"overwrite", "dynamic"})
-
 # Ways to write of which Spark's option `partitionOverwriteMode` says something.
-_OVERWRITES = frozenset({*_PARTITIONS_REPLACED, "truncate"})
-
-# Ways to write that leave the table as it is if there are no rows to write.
-_NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
+_OVERWRITES = frozenset({"overwrite", "dynamic", "truncate"})
 
 
 def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
-    from lockgate.framework.options.changelog_options import INPUT
-    from lockgate.framework.store import grant
-    from lockgate.framework.store.schema.written_formats import PARQUET, written_format
-    from lockgate.framework.store.write.write import check_rows_writable
-
     table = written_table(context, request)
-    schema = table.schema
-    check_rows_writable(schema)
-    if schema.moves_keys and request["mode"] in _PARTITIONS_REPLACED and not _replaces_all(request):
-        raise UnsupportedError(
-            f"partitions of {table.identifier} cannot be overwritten, because its keys move between them "
-            "(the primary key lacks partition columns): overwrite the whole table, or use DELETE and INSERT"
-        )
+    schema, options = table.schema, table.options
     _check_options(request)
+    session = WriteSession.begin(table, _write_options(context, request))
     _check_rows(table, request)
     _check_keys(schema)
-    require_write_keys(table)
-    for action in sorted(_actions(context, request["mode"])):
-        grant(table, action)
-    options = table.options
+    plan = session.plan()
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
-    merge_plan, kinds = _merging(schema)
-    written = written_format(options)
-    # An overwrite writes no changelog, as in Paimon.
-    adds = request["mode"] in ("append", "delete") and request["replacement"] is None
+    context.dispatcher.writes.add(session)
     return {
-        "write_id": context.dispatcher.writes.begin(table, replace_all=_replaces_all(request)),
+        "write_id": session.id,
         "location": context.hadoop_path(table, table.paths.data_location),
         "schema_id": schema.id,
         "fields": [
@@ -113,23 +94,25 @@ def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         "dynamic_buckets": schema.has_dynamic_buckets,
         "moves_keys": schema.moves_keys,
-        "records": schema.changelog_producer == INPUT and adds,
+        "records": plan.records,
         "sequence": {
             "columns": list(schema.sequence_fields),
             "descending": options.get_option(SEQUENCE_ORDER) == "descending",
         },
-        "first_sequence": _first_sequence(table),
-        "merge_plan": merge_plan,
-        "kinds": kinds,
-        "stats": _statistics_modes(schema),
-        "index_keys": index_keys.asked_keys(context, table),
+        "first_sequence": plan.first_sequence,
+        "merge_plan": None if plan.merge is None else plan.merge.to_json(),
+        "kinds": None if plan.kinds is None else plan.kinds.to_json(),
+        "stats": {
+            name: {"bounds": mode.bounds, "length": mode.length} for name, mode in plan.statistics.items()
+        },
+        "index_keys": _index_keys(context, table, plan),
         "encrypt": encrypt,
         "mask": mask,
         "key_scope": context.dispatcher.scopes.register(table.keys) if encrypt and table.keys else None,
         "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
-        "format": written.name,
-        "parquet_footer": _parquet_footer(schema) if written.name == PARQUET else None,
-        "compression": written.compression,
+        "format": plan.format.name,
+        "parquet_footer": None if plan.parquet_footer is None else _text_of(plan.parquet_footer),
+        "compression": plan.format.compression,
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
         # If two parts named folders differently, nobody would find the files.
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
@@ -137,42 +120,32 @@ def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     }
 
 
-def _parquet_footer(schema: TableSchema) -> str:
-    """Return the footer of an empty file, by which tasks write the schema that Python would."""
-    from lockgate.framework.store.formats.parquet_output import empty_footer
-    from lockgate.framework.store.rows.row_conversion import file_field_ids, file_schema
-
-    return base64.b64encode(empty_footer(file_schema(schema), file_field_ids(schema))).decode()
+def _text_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
-def _actions(context: OperationContext, mode: str) -> frozenset[Action]:
-    """Return what a write does: what Spark said when it loaded the table, else what its mode implies."""
-    implied = {Action.INSERT} if mode == "append" else {Action.INSERT, Action.DELETE}
-    return context.privileges or frozenset(implied)
+def _write_options(context: OperationContext, request: WriteRequest) -> WriteOptions:
+    """Return how a write changes its table, and what it does: what Spark said when it loaded the table, else
+    what its mode implies.
+    """
+    implied = {Action.INSERT} if request["mode"] == "append" else {Action.INSERT, Action.DELETE}
+    return WriteOptions(
+        request["mode"],
+        actions=context.privileges or frozenset(implied),
+        makes_table=request["replacement"] is not None,
+    )
 
 
-def _merging(schema: TableSchema) -> tuple[MergePlanJson | None, Kinds | None]:
-    """Say how rows of one key merge, and which rows are written by their kinds."""
-    from lockgate.framework.store import merge_plan
-    from lockgate.framework.store.rows.row_kinds import kind_policy
-
-    plan = merge_plan(schema)
-    if plan is None:
-        return None, None
-    kinds = kind_policy(schema)
-    return plan.to_json(), {
-        "column": kinds.column,
-        "dropped": sorted(map(int, kinds.dropped)),
-        "refused": {str(int(kind)): reason for kind, reason in kinds.refused.items()},
-    }
-
-
-def _statistics_modes(schema: TableSchema) -> dict[str, StatisticsMode]:
-    """Return what tasks keep of each column; a column of which nothing is kept is left out."""
-    from lockgate.framework.store.rows.file_statistics import stats_modes
-
+def _index_keys(context: OperationContext, table: Table, plan: WritePlan) -> IndexKeys | None:
+    if plan.keys is None:
+        return None
     return {
-        name: {"bounds": mode.bounds, "length": mode.length} for name, mode in stats_modes(schema).items()
+        "folder": context.hadoop_path(table, plan.keys_folder),
+        "block_rows": plan.keys.block_rows,
+        "inline_bytes": plan.keys_inline_bytes,
+        "columns": [
+            {"column": each.column, "kind": each.kind, "values": each.values} for each in plan.keys.columns
+        ],
     }
 
 
@@ -213,7 +186,7 @@ def _check_keys(schema: TableSchema) -> None:
     """
     for name in dict.fromkeys((*schema.primary_keys, *schema.bucket_keys)):
         data_type = schema.field(name).type
-        if data_type.is_timestamp and (data_type.precision or 0) <= COMPACT_TIMESTAMP_PRECISION:
+        if data_type.is_timestamp and (data_type.precision or 0) <= _COMPACT_PRECISION:
             raise UnsupportedError(
                 f"key column {name!r} is a {data_type}, which Spark cannot write: declare it with precision 6"
             )
@@ -237,65 +210,67 @@ def _text(spark_type: str | Mapping[str, Any]) -> str:
     return spark_type if isinstance(spark_type, str) else str(from_spark_type(spark_type))
 
 
-def _first_sequence(table: Table) -> int:
-    """Return a sequence number above those of all live files; tables without a key do not compare them."""
-    if not table.schema.primary_keys:
-        return 0
-    live = table.manifests.live_files(table.latest_snapshot())
-    return max((entry.file.max_sequence_number for entry in live), default=-1) + 1
-
-
 def commit(context: OperationContext, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
-    # The table as it was when the write began: the files have its schema, not that of a table made later.
-    begun = context.dispatcher.writes.end(request["write_id"])
-    table = begun.table if begun is not None else context.table()
-    messages = _messages(table, request)
-    if begun is not None:
-        messages = begun.completed(index_keys.with_sent_keys(table, request, messages))
-    if index_keys.has_files(request):
-        index_keys.remove_keys(table, request["write_id"])
-    marked, emptied = marked_rows(table, request)
-    messages += emptied
+    session = context.dispatcher.writes.end(request["write_id"]) or _session(context, request)
+    results = _results(session.table, request)
     holder = holder_of(context, request)
     if holder is not None:
-        holder.hold(messages)
+        holder.hold(session.complete(results))
         return {"snapshot_id": None}
     user, identifier = _named(request)
-    rewritten = rewritten_files(table, request)
-    if (
-        not messages
-        and not rewritten
-        and not marked
-        and identifier is None
-        and request["mode"] in _NOTHING_WITHOUT_FILES
-    ):
-        return {"snapshot_id": None}
-    before = table.latest_snapshot()
-    snapshot = table.commit(
-        [*messages, *rewritten],
-        kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
+    snapshot = session.commit(
+        results,
         user=user,
         identifier=identifier,
         base_snapshot_id=request["base_snapshot_id"],
         base_commit_id=request["base_commit_id"],
-        overwrite=_overwritten(table, request, messages),
-        marked=marked,
+        partitions=_partitions(session.table, request),
     )
-    if identifier is not None and before is not None and snapshot.id <= before.id:
-        # An earlier run has committed it: the table has the files of that run.
-        table.abort(messages)
-    if request["epoch"] is not None:
+    if request["epoch"] is not None and snapshot is not None:
         publish(
             StreamProgressed(
                 query=request["query_id"],
                 batch=request["epoch"],
-                table=table.location,
+                table=session.table.location,
                 use="write",
                 snapshot_id=snapshot.id,
             )
         )
-    return {"snapshot_id": snapshot.id}
+    return {"snapshot_id": None if snapshot is None else snapshot.id}
+
+
+def abort(context: OperationContext, request: EndRequest) -> bool:
+    """Delete every file of a write that came to nothing; Spark denies tasks that still run their commit."""
+    context.dispatcher.writes.end(request["write_id"])
+    session = _session(context, request)
+    session.abort(_results(session.table, request))
+    return True
+
+
+def _session(context: OperationContext, request: EndRequest) -> WriteSession:
+    """Return a write of the table as it is, for one whose beginning is not remembered."""
+    return WriteSession.resume(context.table(), _write_options(context, request), request["write_id"])
+
+
+def _results(table: Table, request: EndRequest) -> TaskResults:
+    files, deleted = [], []
+    for message in request["messages"]:
+        if "file" in message:
+            keys = message["index_keys"]
+            written = CommitMessage.of_written(message, table.schema)
+            inline = None if keys is None else keys["inline"]
+            files.append(TaskFile(written, inline, has_key_file=keys is not None and inline is None))
+        else:
+            deleted.append((message["marked"].rpartition("/")[2], base64.b64decode(message["positions"])))
+    return TaskResults(files, deleted, frozenset(request["replaced"] or ()))
+
+
+def _partitions(table: Table, request: EndRequest) -> Overwrite | None:
+    """Return the partitions that an overwrite names."""
+    if request["mode"] != "overwrite":
+        return None
+    return chosen_by(table, whole_partitions(table, request["filters"]))
 
 
 def _named(request: WriteRequest) -> tuple[str | None, int | None]:
@@ -309,7 +284,7 @@ def _named(request: WriteRequest) -> tuple[str | None, int | None]:
             f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} must be set together: a user, and a number "
             "that identifies one of the user's commits"
         )
-    if text is not None and (not text.isdecimal() or int(text) >= BATCH_COMMIT_IDENTIFIER):
+    if text is not None and (not text.isdecimal() or int(text) > _LAST_IDENTIFIER):
         raise OptionError(
             f"{COMMIT_IDENTIFIER!r} must be a whole number that grows from commit to commit, not {text!r}"
         )
@@ -338,70 +313,6 @@ def _check_overwrite_mode(mode: str, text: str) -> None:
             f"option 'partitionOverwriteMode' is {text!r}, but this write {does}: leave it out, and set "
             "spark.sql.sources.partitionOverwriteMode, or use overwritePartitions() or overwrite(condition)"
         )
-
-
-def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
-    from lockgate.framework.store import CommitMessage
-
-    messages: list[Any] = [message for message in request["messages"] if "file" in message]
-    for message in messages:
-        message["file"] |= {"stats": _kept_statistics(table, message["file"]["stats"])}
-    return [CommitMessage.of_written(message, table.schema) for message in messages]
-
-
-def _kept_statistics(table: Table, found: Mapping[str, WrittenStatistics]) -> dict[str, WrittenStatistics]:
-    """Return of the statistics that tasks send what the table's options keep, whatever tasks were told."""
-    modes = _statistics_modes(table.schema)
-    return {
-        name: column if modes[name]["bounds"] else {**column, "min": None, "max": None}
-        for name, column in found.items()
-        if name in modes
-    }
-
-
-def abort(context: OperationContext, request: EndRequest) -> bool:
-    """Delete every file of a write that came to nothing.
-
-    That includes files of tasks that ended while the job was failing, whose messages never reached the
-    driver. A task that still runs deletes its own: Spark denies it the commit.
-    """
-    from lockgate.framework.store.maintenance.orphans import data_files_in
-    from lockgate.framework.store.write.abort import live_names
-
-    context.dispatcher.writes.end(request["write_id"])
-    table = context.table()
-    table.abort(_messages(table, request))
-    live = live_names(table)
-    for file in list(data_files_in(table)):
-        if file.name.startswith(_own_names(request)) and file.name not in live:
-            table.file_system.delete(file.path)
-    index_keys.remove_keys(table, request["write_id"])
-    return True
-
-
-def _own_names(request: EndRequest) -> tuple[str, ...]:
-    """Return what the names of all files of a write start with."""
-    return tuple(f"{kind}-{request['write_id']}-" for kind in ("data", "changelog"))
-
-
-# --- overwriting whole partitions ----------------------------------------------------------------
-
-
-def _replaces_all(request: WriteRequest) -> bool:
-    """Say whether a write replaces all rows of the table, or the table itself."""
-    return request["mode"] == "truncate" or request["replacement"] is not None
-
-
-def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMessage]) -> Overwrite | None:
-    """Say which partitions a write replaces, whatever is in them when it lands."""
-    mode = request["mode"]
-    if mode == "truncate":
-        return {}
-    if mode == "overwrite":
-        return chosen_by(table, whole_partitions(table, request["filters"]))
-    if mode == "dynamic":
-        return {message.partition for message in messages}.__contains__
-    return None
 
 
 OPERATIONS = {

@@ -17,6 +17,7 @@ from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISIO
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.rows.file_statistics import stats_modes
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, partition_key, value_from_json, value_to_json
 
@@ -129,7 +130,8 @@ class CommitMessage:
         """Read the message of a task that has written one `file` of a bucket, of rows or of changes, under
         `schema` and just now.
 
-        A task knows the file's size, rows, bounds and statistics. InputError names what is missing.
+        A task knows the file's size, rows, bounds and statistics, of which those are taken that the table's
+        options keep. InputError names what is missing.
         """
         with _missing_named():
             new = {
@@ -141,7 +143,8 @@ class CommitMessage:
                 "embedded_index": None,
                 "external_path": None,
             }
-            files = (_file_from_json({**json["file"], **new}, schema),)
+            file = {**json["file"], **new, "stats": _kept_statistics(json["file"]["stats"], schema)}
+            files = (_file_from_json(file, schema),)
             return cls(
                 partition=partition_from_json(json["partition"], schema),
                 bucket=int(json["bucket"]),
@@ -149,6 +152,16 @@ class CommitMessage:
                 added=() if json["changelog"] else files,
                 changelog=files if json["changelog"] else (),
             )
+
+
+def _kept_statistics(found: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
+    """Return of the statistics of a task those that the table's options keep, whatever tasks were told."""
+    modes = stats_modes(schema)
+    return {
+        name: column if name not in modes or modes[name].bounds else {**column, "min": None, "max": None}
+        for name, column in found.items()
+        if name in modes or name not in schema.field_names
+    }
 
 
 @contextlib.contextmanager

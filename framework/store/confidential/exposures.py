@@ -17,8 +17,9 @@ from lockgate.framework.store.confidential.plain_files import ORC_SUFFIX, audit_
 from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.history.branches import branch_names, load_branch
-from lockgate.framework.store.maintenance.orphans import data_files_in, other_files_in
+from lockgate.framework.store.maintenance.orphans import other_files_in
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
+from lockgate.framework.store.metadata.data_folders import data_files_in
 from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.references import tagged_snapshots

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
         ordered_rows,
         pruned_share,
     )
-    from lockgate.framework.store.maintenance.orphans import OrphanResult, data_files_in, remove_orphan_files
+    from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
     from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
     from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
+    from lockgate.framework.store.metadata.data_folders import data_files_in
 
 _HOMES = {
     "BucketJob": ".compaction",
@@ -32,7 +33,7 @@ _HOMES = {
     "RowOrder": ".ordered_compaction",
     "Sample": ".order_ranges",
     "best_share": ".ordered_compaction",
-    "data_files_in": ".orphans",
+    "data_files_in": "lockgate.framework.store.metadata.data_folders",
     "expire_changelogs": ".changelog_expiry",
     "fits_in_memory": ".ordered_compaction",
     "job_rows": ".compaction",

@@ -17,6 +17,7 @@ from lockgate.errors import InputError
 from lockgate.framework.io import FileInfo
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.metadata.clock import store_now
+from lockgate.framework.store.metadata.data_folders import data_files_in, files_in
 from lockgate.framework.store.metadata.paths import schema_folder, snapshot_folder
 from lockgate.framework.store.schema.schema import now_millis
 
@@ -107,37 +108,14 @@ def _created_millis(table: TableHandle) -> int:
     return max(table.schema_of(ids[0]).time_millis, stored.get(f"schema-{ids[0]}", 0))
 
 
-def data_files_in(table: TableHandle) -> Iterator[FileInfo]:
-    """Return what lies in the folders of buckets: data files, indexes, and unfinished ones."""
-    # A table that was replaced may have had its files right in its folder.
-    for root in dict.fromkeys((table.location, table.paths.data_location)):
-        for folder in _bucket_folders(table, root):
-            yield from _files(table, folder)
-
-
-def _bucket_folders(table: TableHandle, folder: str) -> Iterator[str]:
-    """Return the folders of buckets of any partitions: a table that was replaced may have had others."""
-    for info in table.file_system.list(folder):
-        if not info.is_directory:
-            continue
-        if "=" in info.name:
-            yield from _bucket_folders(table, info.path)
-        elif info.name.startswith("bucket-"):
-            yield info.path
-
-
 def other_files_in(table: TableHandle) -> Iterator[FileInfo]:
     """Return metadata that snapshots refer to, and unfinished files of the store next to the rest."""
     for name in ("manifest", "index", "statistics"):
-        yield from _files(table, f"{table.location}/{name}")
+        yield from files_in(table, f"{table.location}/{name}")
     for name in ("snapshot", "changelog", "schema", "tag", "consumer"):
-        for info in _files(table, f"{table.location}/{name}"):
+        for info in files_in(table, f"{table.location}/{name}"):
             if _between(info.name, _TEMPORARY) is not None:
                 yield info
-
-
-def _files(table: TableHandle, folder: str) -> Iterator[FileInfo]:
-    return (info for info in table.file_system.list(folder) if not info.is_directory)
 
 
 def _between(name: str, ends: tuple[str, str]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,14 @@ TEXTS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE
 _RETRACTS = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
 
+class KindsJson(TypedDict):
+    """The rows that are admitted by their kinds; `column` holds the kind, null: rows are insertions."""
+
+    column: str | None
+    dropped: list[int]
+    refused: dict[str, str]
+
+
 @dataclass(frozen=True)
 class KindPolicy:
     """Treatment of rows by their kind; kinds that are neither dropped nor refused are written.
@@ -42,7 +50,7 @@ class KindPolicy:
     dropped: frozenset[RowKind]
     refused: Mapping[RowKind, str]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> KindsJson:
         """Return the JSON by which the connector admits rows."""
         return {
             "column": self.column,

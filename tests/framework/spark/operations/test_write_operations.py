@@ -17,7 +17,7 @@ from lockgate.errors import CommitConflictError, InputError, TableNotFoundError,
 from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.write import begun_writes
+from lockgate.framework.store.write import write_session
 
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64()), ("v", pa.string())]))
 FIELDS = [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]
@@ -146,7 +146,7 @@ def test_tasks_get_buckets_of_the_driver(tmp_path: Path) -> None:
 
 def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """EXPLAIN of an INSERT begins one. A write that is forgotten still knows its table by the about."""
-    monkeypatch.setattr(begun_writes, "_REMEMBERED", 3)
+    monkeypatch.setattr(write_session, "_REMEMBERED", 3)
     dispatcher = Dispatcher()
     catalog, about = opened(dispatcher, tmp_path)
     table = catalog.create_table("db.t", SCHEMA)

@@ -1,10 +1,8 @@
-"""The writes that have begun and neither committed nor aborted."""
+"""Where a write's keys go, if that is decided while its tasks write: buckets, or partitions and buckets."""
 
 from __future__ import annotations
 
 import threading
-import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,30 +13,39 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockgate.framework.store.commit.message import CommitMessage
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.tables.table import Table
     from lockgate.framework.store.write.bucket_assigner import BucketAssigner
     from lockgate.framework.store.write.key_locations import TriedLocations
-
-# EXPLAIN of an INSERT begins a write that nobody ends.
-_REMEMBERED = 1000
 
 # Big endian, as Java's buffers are.
 _NUMBERS = ">i4"
 
 
 @dataclass(frozen=True)
-class BegunWrite:
-    """A write: the table as its files are written for, and what gives keys their buckets if they are dynamic.
+class KeyPlaces:
+    """The places of a write's keys: `assigner` gives them buckets if these are dynamic, `locations` both
+    partitions and buckets if keys may move.
 
-    Where keys may move between partitions, `locations` gives them both. Tasks ask at the same time; `lock`
-    lets one of them in.
+    Tasks ask at the same time; `lock` lets one of them in.
     """
 
-    table: Table
+    table: TableHandle
     assigner: BucketAssigner | None = None
     locations: TriedLocations | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, table: TableHandle, *, replace_all: bool) -> KeyPlaces:
+        """Return those of a new write; `replace_all`: it replaces all rows of the table."""
+        from lockgate.framework.store.write.bucket_assigner import BucketAssigner
+        from lockgate.framework.store.write.key_locations import TriedLocations
+
+        return cls(
+            table,
+            BucketAssigner(table) if table.schema.has_hash_index else None,
+            TriedLocations(table, replace_all=replace_all) if table.schema.moves_keys else None,
+        )
 
     def assign(self, partition: Mapping[str, Any], hashes: bytes) -> bytes:
         """Return the bucket of each key of a partition by its hash, both as numbers of 32 bits.
@@ -122,42 +129,3 @@ def _rows(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> pa.Table
             for name in names
         }
     )
-
-
-class BegunWrites:
-    """By the id of a write that has begun: what is known of it.
-
-    The oldest are forgotten beyond a thousand. Their commit loads the table and checks that it still is the
-    one that the query was analysed with, which refuses more than it must and writes nothing wrong.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._writes: OrderedDict[str, BegunWrite] = OrderedDict()
-
-    def begin(self, table: Table, *, replace_all: bool = False) -> str:
-        """Return the id of a new write; `replace_all`: it replaces all rows of the table."""
-        from lockgate.framework.store.write.bucket_assigner import BucketAssigner
-        from lockgate.framework.store.write.key_locations import TriedLocations
-
-        assigner = BucketAssigner(table) if table.schema.has_hash_index else None
-        locations = TriedLocations(table, replace_all=replace_all) if table.schema.moves_keys else None
-        write_id = str(uuid.uuid4())
-        with self._lock:
-            self._writes[write_id] = BegunWrite(table, assigner, locations)
-            while len(self._writes) > _REMEMBERED:
-                self._writes.popitem(last=False)
-        return write_id
-
-    def get(self, write_id: str) -> BegunWrite | None:
-        """Return a write that has begun, None if it is not known (any more)."""
-        with self._lock:
-            return self._writes.get(write_id)
-
-    def end(self, write_id: str) -> BegunWrite | None:
-        """Return a write that ends, None if it is not known (any more)."""
-        with self._lock:
-            return self._writes.pop(write_id, None)
-
-    def __len__(self) -> int:
-        return len(self._writes)
