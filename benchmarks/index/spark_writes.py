@@ -13,7 +13,7 @@ from sessions import open_lake
 
 from index.events import Events
 from lockgate import Lake
-from lockgate.framework.spark.operations import index_keys
+from lockgate.framework.store.write import write_session
 
 BENCH = "index"
 INDEXED = "TBLPROPERTIES ('index.values.columns' = 'host,md5')"
@@ -48,14 +48,14 @@ def _measure(lake: Lake, source: Path, rows: int, repetitions: int) -> None:
 
     def insert(name: str) -> Callable[[], None]:
         def run() -> None:
-            asked = index_keys.asked_keys
+            asked = write_session.asked_of_tasks
             if name == "read":
-                index_keys.asked_keys = lambda context, table: None
+                write_session.asked_of_tasks = lambda table: None
             started = time.process_time()
             try:
                 spark.sql(f"INSERT OVERWRITE lake.w.{name} SELECT * FROM events")
             finally:
-                index_keys.asked_keys = asked
+                write_session.asked_of_tasks = asked
             driver[name].append(time.process_time() - started)
 
         return run

@@ -12,7 +12,8 @@ import pytest
 from task_events import ALL, OPTIONS, check_segments, create, events
 
 from lockgate.framework.spark.bridge import dispatcher
-from lockgate.framework.spark.operations import index_keys, write_operations
+from lockgate.framework.spark.operations import write_operations
+from lockgate.framework.store.write import sent_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +86,7 @@ def test_a_file_of_keys_that_is_not_what_was_written(
 ) -> None:
     name = table("harmed")
     create(spark, name, ALL, OPTIONS)
-    monkeypatch.setattr(index_keys, "_MOST_BYTES", 2**20)
+    monkeypatch.setattr(sent_keys, "_MOST_BYTES", 2**20)
 
     def damage(context: Any, request: Any) -> None:
         folder = Path(lake.catalog.load_table(name.removeprefix("lake.")).location, "index")

@@ -124,11 +124,11 @@ def kills_its_executor(number: int) -> int:
 
 
 def failing(lake: Any, folder: Path, name: str, call: Any, *, key: bool = False) -> dict[str, Any]:
-    from lockgate.framework.spark.operations import index_keys
+    from lockgate.framework.store.write import write_session
 
     spark = lake.spark
     # Keys of an index come in files of their own, which nobody is to leave behind either.
-    index_keys._INLINE_BYTES = 0
+    write_session.INLINE_BYTES = 0
     properties = "'index.values.columns' = 'id'" + (", 'primary-key' = 'id', 'bucket' = '2'" if key else "")
     spark.sql(f"CREATE TABLE lake.db.{name} (id BIGINT) TBLPROPERTIES ({properties})")
     through = f.udf(call, "long", useArrow=False)
