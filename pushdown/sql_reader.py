@@ -48,6 +48,7 @@ _SIGNS = {
     ">=": Op.GE,
     "<=>": Op.EQ_NULL_SAFE,
 }
+_MAX_DEPTH = 64
 _RESERVED = frozenset("AND OR NOT IN IS NULL BETWEEN LIKE TRUE FALSE CASE WHEN SELECT EXISTS".split())  # noqa: SIM905 - easier to read than 13 texts
 Value = str | int | Decimal | bool | datetime.date | datetime.datetime
 
@@ -111,7 +112,7 @@ class _Reader:
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
             position = match.end()
         self._tokens.append(("end", ""))
-        self._place = 0
+        self._place = self._depth = 0
 
     def whole(self) -> Predicate:
         found = self._either()
@@ -147,12 +148,20 @@ class _Reader:
         return all_of(*found)
 
     def _negated(self) -> Predicate:
-        return Not(self._negated()) if self._take("NOT") else self._simple()
+        is_negated = False
+        while self._take("NOT"):
+            is_negated = not is_negated
+        found = self._simple()
+        return Not(found) if is_negated else found
 
     def _simple(self) -> Predicate:
         if self._take("("):
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise InputError(f"parentheses nest deeper than {_MAX_DEPTH} levels at token {self._place}")
             found = self._either()
             self._need(")")
+            self._depth -= 1
             return found
         if self._take("TRUE"):
             return AlwaysTrue()
@@ -233,11 +242,14 @@ class _Reader:
         return Comparison(op, column, (literal(inner),))
 
     def _value(self) -> Value:
-        if self._take("-"):
+        minuses = 0
+        while self._take("-"):
+            minuses += 1
+        if minuses:
             value = self._value()
             if isinstance(value, bool) or not isinstance(value, int | Decimal):
                 raise InputError("a minus needs a number after it")
-            return -value
+            return -value if minuses % 2 else value
         if self._take("DATE"):
             return parse_iso_date(self._single_text())
         if self._take("TIMESTAMP"):

@@ -75,3 +75,13 @@ def test_simple_patterns_can_be_pruned(pattern: str, op: Op) -> None:
 def test_what_spark_may_read_in_another_way_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_condition(text)
+
+
+def test_conditions_are_read_to_a_bounded_depth() -> None:
+    """Row filters of policies are read here, too; signs in a row have no depth."""
+    assert parse_condition("(" * 64 + "c = 1" + ")" * 64) == parse_condition("c = 1")
+    with pytest.raises(InputError, match="parentheses nest deeper than 64 levels at token 65"):
+        parse_condition("(" * 65 + "c = 1" + ")" * 65)
+    assert parse_condition("NOT " * 5_000 + "c = 1") == parse_condition("c = 1")
+    assert parse_condition("NOT " * 5_001 + "c = 1") == parse_condition("NOT c = 1")
+    assert parse_condition("c = " + "- " * 5_001 + "1") == parse_condition("c = -1")

@@ -18,6 +18,8 @@ from lockgate.framework.governance.ranger.conditions.script_values import (
     JavaMap,
     JavaObject,
     is_nothing,
+    joined,
+    size_of,
     text_of,
 )
 
@@ -185,6 +187,7 @@ def _context_attribute(environment: Environment, name: object) -> str | None:
 
 def _json(value: object) -> str:
     """Return what `JSON.stringify` gives."""
+    size_of(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -227,7 +230,7 @@ def _or_empty(value: object) -> str:
 
 
 def _csv(values: Iterable[object], default: object = None, separator: object = ",", *ignored: object) -> str:
-    found = _or_empty(separator).join(text_of(value) for value in values if value is not None)
+    found = joined((text_of(value) for value in values if value is not None), _or_empty(separator))
     return found or _or_empty(default)
 
 
@@ -246,7 +249,7 @@ def _quoted(
         text = text_of(value).replace(BACKSLASH, BACKSLASH * 2)
         return f"{mark}{text.replace(end, end * 2) if end else text}{end}"
 
-    found = [quote(value) for value in values if value is not None]
+    found = (quote(value) for value in values if value is not None)
     return _csv(found, None if is_nothing(default) else quote(default), separator)
 
 

@@ -28,6 +28,8 @@ _log = logging.getLogger("lockgate.governance")
 _CLOCK = re.compile(r" *(\d{1,2})(?::(\d{1,2}))? *([ap])\.?m\.? *", re.IGNORECASE)
 _ALL_ADDRESSES = re.compile(r"\*(\.\*)*|\*(:\*)*")
 _MACRO = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+# The wildcards at the end of an address; none begins within others, so that one pass finds them.
+_V4_ENDING, _V6_ENDING = re.compile(r"(?<!\.\*)(?:\.\*)++$"), re.compile(r"(?<!:\*)(?::\*)++$")
 Holds = Callable[[RangerRequest], bool]
 
 
@@ -114,7 +116,9 @@ def _of_script(text: str, wanted: bool) -> Condition:
 def resolved(template: str, asked: RangerRequest) -> str:
     """Return a text with the values of its `${{...}}`; one that cannot be computed is empty."""
     environment = Environment(asked)
-    return _MACRO.sub(lambda match: _value(match[1], environment), template)
+    # Up to the last end every beginning has one, so that none is searched in vain.
+    macros, end, rest = template.rpartition("}}")
+    return _MACRO.sub(lambda match: _value(match[1], environment), macros + end) + rest
 
 
 def _value(script: str, environment: Environment) -> str:
@@ -141,7 +145,7 @@ def _is_address(wanted: str, address: str) -> bool:
     if _ALL_ADDRESSES.fullmatch(wanted):
         return True
     is_v4 = "." in wanted
-    beginning = re.sub(r"(\.\*)+$", ".", wanted) if is_v4 else re.sub(r"(:\*)+$", ":", wanted).lower()
+    beginning = _V4_ENDING.sub(".", wanted) if is_v4 else _V6_ENDING.sub(":", wanted).lower()
     folded = address if "." in address else address.lower()
     return folded == wanted if beginning == wanted else address.lower().startswith(beginning)
 

@@ -2,7 +2,8 @@
 
 Expressions: literals, names, calls, members, indexes, lists, `! - && || ?:`, comparisons, `in`, `+ - * / %`.
 Statements: expressions, `var x = ...`, `x = ...`, `ctx.result = ...`, `if`, blocks. All else raises
-ScriptError when the script is compiled, so that a policy can be refused before it decides anything.
+ScriptError when the script is compiled, so that a policy can be refused before it decides anything. A script
+has a bounded length and depth, and its run bounded steps and values, because policies are texts of others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +20,7 @@ from lockgate.framework.governance.ranger.conditions.environment import CONTEXT
 from lockgate.framework.governance.ranger.conditions.script_tokens import ScriptError, Token, tokens_of
 from lockgate.framework.governance.ranger.conditions.script_values import (
     UNDEFINED,
+    JavaList,
     ScriptFailedError,
     added,
     compared,
@@ -28,12 +31,16 @@ from lockgate.framework.governance.ranger.conditions.script_values import (
     member,
     number_of,
     remainder,
+    size_of,
     strictly_equal,
 )
 
 RESULT = "ctx.result"
-# Source: Ranger's JavaScriptEdits.
-_DOUBLE_BRACKETS = re.compile(r"""\[\[([}{$"a-zA-Z0-9_.\[\]]+)(,['"](.+?)['"])*\]\]""")
+_MAX_LENGTH, _MAX_DEPTH = 1 << 15, 32
+# Elements and letters that one run may read and write, all in all.
+_MAX_STEPS = 1 << 23
+# What may stand in `[[ ]]`; source: Ranger's JavaScriptEdits.
+_BRACKETED = re.compile(r'[}{$"a-zA-Z0-9_.\[\]]*')
 # What a statement gives that has no value: the value before it stays.
 _EMPTY = object()
 _CONSTANTS: Mapping[str, object] = {
@@ -54,10 +61,23 @@ class ScriptNames:
 
     def __init__(self, given: Callable[[str], object]) -> None:
         self._given = given
+        self._steps = 0
         self.own: dict[str, object] = {}
 
     def __getitem__(self, name: str) -> object:
         return self.own[name] if name in self.own else self._given(name)
+
+    def count(self, *values: object) -> None:
+        """Count what an operation reads or writes; raises ScriptError beyond the bounds."""
+        self._steps += sum(map(_steps_of, values))
+        if self._steps > _MAX_STEPS:
+            raise ScriptError(f"a script takes more than {_MAX_STEPS:,} steps")
+
+
+def _steps_of(value: object) -> int:
+    if isinstance(value, JavaList):
+        return 1 + len(value.values)
+    return size_of(value) if isinstance(value, str | list | tuple) else 1
 
 
 Run = Callable[[ScriptNames], object]
@@ -88,7 +108,9 @@ class Script:
     """A compiled script, which runs as often as it is asked."""
 
     def __init__(self, text: str, names: frozenset[str]) -> None:
-        """Compile; raises ScriptError for what is not understood, and for names nobody knows."""
+        """Compile; raises ScriptError for what is not understood, too long or deep, and for unknown names."""
+        if len(text) > _MAX_LENGTH:
+            raise ScriptError(f"a script has {len(text):,} characters, more than {_MAX_LENGTH:,}")
         self._run = _one_by_one(_Compiler(tokens_of(_without_double_brackets(text)), names).program())
 
     def value(self, given: Callable[[str], object]) -> object:
@@ -113,8 +135,46 @@ class Script:
 
 
 def _without_double_brackets(text: str) -> str:
-    """Return a script with `[[USER.x]]` as Ranger reads it: the list of what commas divide in a text."""
-    return _DOUBLE_BRACKETS.sub(lambda match: f'{match[1]}.split("{match[3] or ","}")', text)
+    r"""Return a script with `[[USER.x]]` as Ranger reads it: the list of what commas divide in a text.
+
+    Ranger's regular expression is `\[\[([}{$"a-zA-Z0-9_.\[\]]+)(,['"](.+?)['"])*\]\]`, which backtracks
+    exponentially; this finds the same in one pass from each side.
+    """
+    start = text.find("[[")
+    if start < 0:
+        return text
+    ends = _bracket_ends(text)
+    found, place = [], 0
+    while start >= 0:
+        run_end = _BRACKETED.match(text, start + 2).end()  # type: ignore[union-attr]  # it matches nothing, too
+        inner_end = next((end for end in range(run_end, start + 2, -1) if end in ends), None)
+        if inner_end is None:
+            start = text.find("[[", run_end)
+            continue
+        end, mark = ends[inner_end]
+        found += [text[place:start], f'{text[start + 2 : inner_end]}.split("{mark or ","}")']
+        place = end
+        start = text.find("[[", place)
+    return "".join([*found, text[place:]])
+
+
+def _bracket_ends(text: str) -> dict[int, tuple[int, str | None]]:
+    """Return the places where `(,'x')*]]` begins, each with its end and its last `x`."""
+    ends: dict[int, tuple[int, str | None]] = {}
+    # The next quote of a line, from each place on, after which such an end begins.
+    closing: list[int | None] = [None] * (len(text) + 4)
+    for place in range(len(text) - 1, -1, -1):
+        is_quote = text[place] in "'\""
+        closing[place] = place if is_quote and place + 1 in ends else closing[place + 1]
+        if text[place] == "\n":
+            closing[place] = None
+        quote = closing[place + 3] if text[place + 2 : place + 3] != "\n" else None
+        if text[place] == "," and text[place + 1 : place + 2] in ("'", '"') and quote is not None:
+            end, mark = ends[quote + 1]
+            ends[place] = end, mark or text[place + 2 : quote]
+        elif text.startswith("]]", place):
+            ends[place] = place + 2, None
+    return ends
 
 
 @lru_cache(maxsize=10_000)
@@ -128,6 +188,7 @@ class _Compiler:
 
     def __init__(self, tokens: list[Token], names: frozenset[str]) -> None:
         self._tokens, self._place = tokens, 0
+        self._depth = 0
         self._known = set(names)
 
     def program(self) -> list[Run]:
@@ -164,15 +225,27 @@ class _Compiler:
             raise ScriptError(f"a name is expected at character {token.position} of the script")
         return token.text
 
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ScriptError(
+                f"the script is nested deeper than {_MAX_DEPTH} levels at character {self._now.position}"
+            )
+        yield
+        self._depth -= 1
+
     # --- statements ---
 
     def _statement(self) -> Run:
         if self._take(";"):
             return _nothing
         if self._take("{"):
-            return self._block()
+            with self._deeper():
+                return self._block()
         if self._take("if"):
-            return self._condition()
+            with self._deeper():
+                return self._condition()
         statement = self._assignment()
         if self._now.kind != "end" and self._now.text != "}":
             self._need(";")
@@ -187,17 +260,26 @@ class _Compiler:
         return _one_by_one(inside)
 
     def _condition(self) -> Run:
-        self._need("(")
-        test = self._expression()
-        self._need(")")
-        then = self._statement()
-        other = self._statement() if self._take("else") else _nothing
+        cases, other = [self._case()], _nothing
+        while self._take("else"):
+            if not self._take("if"):
+                other = self._statement()
+                break
+            cases.append(self._case())
+
+        choice = _choosing(cases, other)
 
         def run(names: ScriptNames) -> object:
-            value = then(names) if is_true(test(names)) else other(names)
+            value = choice(names)
             return UNDEFINED if value is _EMPTY else value
 
         return run
+
+    def _case(self) -> tuple[Run, Run]:
+        self._need("(")
+        test = self._expression()
+        self._need(")")
+        return test, self._statement()
 
     def _assignment(self) -> Run:
         if self._take("var", "let", "const"):
@@ -225,53 +307,58 @@ class _Compiler:
     # --- expressions ---
 
     def _expression(self) -> Run:
-        test = self._either()
-        if not self._take("?"):
-            return test
-        then = self._expression()
-        self._need(":")
-        other = self._expression()
-        return lambda names: then(names) if is_true(test(names)) else other(names)
+        with self._deeper():
+            cases, value = [], self._either()
+            while self._take("?"):
+                then = self._expression()
+                self._need(":")
+                cases.append((value, then))
+                value = self._either()
+            return _choosing(cases, value) if cases else value
 
     def _either(self) -> Run:
-        value = self._both()
+        values = [self._both()]
         while self._take("||"):
-            value = _or(value, self._both())
-        return value
+            values.append(self._both())
+        return _first(values, wanted=True)
 
     def _both(self) -> Run:
-        value = self._binary(0)
+        values = [self._binary(0)]
         while self._take("&&"):
-            value = _and(value, self._binary(0))
-        return value
+            values.append(self._binary(0))
+        return _first(values, wanted=False)
 
     def _binary(self, rank: int) -> Run:
         if rank == len(_BINARY):
             return self._unary()
         value = self._binary(rank + 1)
+        rest = []
         while sign := self._take(*_BINARY[rank]):
-            value = _operation(_BINARY[rank][sign], value, self._binary(rank + 1))
-        return value
+            rest.append((_BINARY[rank][sign], self._binary(rank + 1)))
+        return _operations(value, rest) if rest else value
 
     def _unary(self) -> Run:
         if self._take("!"):
-            value = self._unary()
+            with self._deeper():
+                value = self._unary()
             return lambda names: not is_true(value(names))
         if self._take("-"):
-            number = self._unary()
+            with self._deeper():
+                number = self._unary()
             return lambda names: -number_of(number(names))
         return self._postfix(self._primary())
 
     def _postfix(self, value: Run) -> Run:
+        steps: list[Callable[[ScriptNames, object], object]] = []
         while sign := self._take(".", "[", "("):
             if sign == ".":
-                value = _member(value, _constant(self._member_name()))
+                steps.append(_member(_constant(self._member_name())))
             elif sign == "[":
-                value = _member(value, self._expression())
+                steps.append(_member(self._expression()))
                 self._need("]")
             else:
-                value = _call(value, self._several(")"))
-        return value
+                steps.append(_call(self._several(")")))
+        return _stepping(value, steps) if steps else value
 
     def _member_name(self) -> str:
         """Return the name after a dot; one that `ctx` does not have is refused before it is used."""
@@ -296,8 +383,7 @@ class _Compiler:
             self._need(")")
             return value
         if self._take("["):
-            items = self._several("]")
-            return lambda names: [item(names) for item in items]
+            return _list(self._several("]"))
         token = self._next()
         if token.kind == "number":
             return _constant(_number(token))
@@ -360,38 +446,81 @@ def _declaring(setting: Run) -> Run:
     return run
 
 
-def _or(one: Run, other: Run) -> Run:
+def _choosing(cases: list[tuple[Run, Run]], other: Run) -> Run:
     def run(names: ScriptNames) -> object:
-        value = one(names)
-        return value if is_true(value) else other(names)
+        return next((then for test, then in cases if is_true(test(names))), other)(names)
 
     return run
 
 
-def _and(one: Run, other: Run) -> Run:
+def _first(values: list[Run], *, wanted: bool) -> Run:
+    """Return the first value that is as true as is wanted, else the last."""
+    if len(values) == 1:
+        return values[0]
+
     def run(names: ScriptNames) -> object:
-        value = one(names)
-        return other(names) if is_true(value) else value
+        value: object = UNDEFINED
+        for each in values:
+            value = each(names)
+            if is_true(value) is wanted:
+                break
+        return value
 
     return run
 
 
-def _operation(operation: Callable[[Any, Any], object], one: Run, other: Run) -> Run:
-    return lambda names: operation(one(names), other(names))
-
-
-def _member(value: Run, name: Run) -> Run:
-    return lambda names: member(value(names), name(names))
-
-
-def _call(value: Run, given: list[Run]) -> Run:
+def _operations(first: Run, rest: list[tuple[Callable[[Any, Any], object], Run]]) -> Run:
     def run(names: ScriptNames) -> object:
-        function = value(names)
+        value = first(names)
+        for operation, other in rest:
+            operand = other(names)
+            names.count(value, operand)
+            value = operation(value, operand)
+            names.count(value)
+        return value
+
+    return run
+
+
+def _list(items: list[Run]) -> Run:
+    def run(names: ScriptNames) -> object:
+        value = [item(names) for item in items]
+        names.count(value)
+        return value
+
+    return run
+
+
+def _stepping(first: Run, steps: list[Callable[[ScriptNames, object], object]]) -> Run:
+    def run(names: ScriptNames) -> object:
+        value = first(names)
+        for step in steps:
+            names.count(value)
+            value = step(names, value)
+        names.count(value)
+        return value
+
+    return run
+
+
+def _member(name: Run) -> Callable[[ScriptNames, object], object]:
+    def step(names: ScriptNames, value: object) -> object:
+        key = name(names)
+        names.count(key)
+        return member(value, key)
+
+    return step
+
+
+def _call(given: list[Run]) -> Callable[[ScriptNames, object], object]:
+    def step(names: ScriptNames, function: object) -> object:
         if not callable(function):
             raise ScriptFailedError
+        arguments = [each(names) for each in given]
+        names.count(*arguments)
         try:
-            return function(*(each(names) for each in given))
-        except TypeError:
+            return function(*arguments)
+        except (AttributeError, IndexError, TypeError):
             raise ScriptError("the script calls a function with other arguments than it takes") from None
 
-    return run
+    return step

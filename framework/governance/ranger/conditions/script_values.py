@@ -7,7 +7,7 @@ and this part of it does not raises ScriptError; what JavaScript refuses, too, r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ _BLANKS = (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 _LARGEST, _SMALLEST = 1e21, 1e-6
+# Letters and elements of one value, those inside of it included, and how deep lists lie in lists.
+_MAX_SIZE, _MAX_NESTING = 1 << 19, 16
 
 
 class ScriptFailedError(Exception):
@@ -86,6 +88,37 @@ class JavaMap(JavaObject):
         raise ScriptError(f"a map has no {name!r} that Lockgate knows")
 
 
+def size_of(value: object, depth: int = 0) -> int:
+    """Return how many letters and elements a value has; raises ScriptError for more than one may have."""
+    size = 1
+    if isinstance(value, str):
+        size += len(value)
+    elif isinstance(value, list | tuple | Mapping):
+        if depth > _MAX_NESTING:
+            raise ScriptError(f"a script nests lists deeper than {_MAX_NESTING} levels")
+        for each in value.values() if isinstance(value, Mapping) else value:
+            size += size_of(each, depth + 1)
+            if size > _MAX_SIZE:
+                break
+    return checked_size(size)
+
+
+def checked_size(size: int) -> int:
+    """Return the size of a value; raises ScriptError for more than one may have."""
+    if size > _MAX_SIZE:
+        raise ScriptError(f"a script makes a value of more than {_MAX_SIZE:,} characters and elements")
+    return size
+
+
+def joined(texts: Iterable[str], between: str) -> str:
+    """Return texts as one; raises ScriptError, before it is made, for more than a value may have."""
+    parts, size = [], 0
+    for text in texts:
+        size = checked_size(size + len(text) + (len(between) if parts else 0))
+        parts.append(text)
+    return between.join(parts)
+
+
 def is_nothing(value: object) -> bool:
     """Return whether a value is null or undefined."""
     return value is None or value is UNDEFINED
@@ -113,7 +146,7 @@ def text_of(value: object) -> str:
     if isinstance(value, int | float):
         return _digits(float(value))
     if isinstance(value, list | tuple):
-        return ",".join("" if is_nothing(each) else text_of(each) for each in value)
+        return joined(("" if is_nothing(each) else text_of(each) for each in value), ",")
     if isinstance(value, Mapping):
         return "[object Object]"
     raise ScriptError("a script writes an object of Java as text")
@@ -150,6 +183,8 @@ def number_of(value: object) -> float:
         return {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(text, math.nan)
     try:
         return float(int(text, 16)) if text[:2] in ("0x", "0X") else float(text)
+    except OverflowError:
+        return math.inf
     except ValueError:
         return math.nan
 
@@ -212,7 +247,7 @@ def compared(one: object, other: object, holds: Callable[[Any, Any], bool]) -> b
     one, other = _primitive(one), _primitive(other)
     if isinstance(one, str) and isinstance(other, str):
         # JavaScript's letters are those of UTF-16.
-        return holds(one.encode("utf-16-be"), other.encode("utf-16-be"))
+        return holds(*(each.encode("utf-16-be", "surrogatepass") for each in (one, other)))
     return holds(number_of(one), number_of(other))
 
 
@@ -258,7 +293,7 @@ def is_member(name: object, value: object) -> bool:
     """Return `name in value`."""
     key = text_of(name)
     if isinstance(value, list | tuple):
-        return key == "length" or (key.isdecimal() and int(key) < len(value)) or key in _ARRAYS[1]
+        return key == "length" or (key.isdecimal() and float(key) < len(value)) or key in _ARRAYS[1]
     if isinstance(value, Mapping):
         return key in value or key in _OBJECTS_IN_FULL
     if isinstance(value, JavaObject):
@@ -303,7 +338,7 @@ def _split(value: str, mark: object = UNDEFINED, *more: object) -> list[str]:
 
 def _join(value: list[Any], mark: object = UNDEFINED) -> str:
     between = "," if mark is UNDEFINED else text_of(mark)
-    return between.join("" if is_nothing(each) else text_of(each) for each in value)
+    return joined(("" if is_nothing(each) else text_of(each) for each in value), between)
 
 
 def _includes(value: list[Any], wanted: object) -> bool:
@@ -316,7 +351,17 @@ def _intersects(value: list[Any], other: object) -> bool:
         return False
     if not isinstance(other, list | tuple):
         raise ScriptError("intersects with what is no list is not known")
-    return any(_includes(value, each) for each in other)
+    kinds = [{_identity(each) for each in values} for values in (value, other)]
+    return not kinds[0].isdisjoint(kinds[1])
+
+
+def _identity(value: object) -> tuple[object, ...]:
+    """Return what two values have in common where they are strictly equal."""
+    if isinstance(value, str):
+        return ("text", value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return ("number", object() if math.isnan(value) else value)
+    return ("object", id(value))
 
 
 def _string_argument(value: object) -> str:

@@ -6,14 +6,22 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-_WILD = {"*": ".*", "?": "."}
+_STARS = re.compile(r"\*+")
 
 
 @lru_cache(maxsize=100_000)
 def glob(pattern: str, ignore_case: bool) -> Callable[[str], object]:
     """Return what says whether a whole text matches a glob."""
-    text = "".join(_WILD.get(letter) or re.escape(letter) for letter in pattern)
+    first, *rest = ("".join(map(_letter, part)) for part in _STARS.split(pattern))
+    # The first place where a part between stars fits is as good as any: nothing is tried again.
+    text = (
+        first + "".join(f"(?>.*?{part})" for part in rest[:-1]) + "".join(f".*{part}" for part in rest[-1:])
+    )
     return re.compile(text, re.DOTALL | (re.IGNORECASE if ignore_case else 0)).fullmatch
+
+
+def _letter(letter: str) -> str:
+    return "." if letter == "?" else re.escape(letter)
 
 
 def same(one: str, other: str, ignore_case: bool) -> bool:
