@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 import time
+from pathlib import Path
 
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.governance.audit.spool import Spool
@@ -123,7 +124,7 @@ class Lane:
             if self._spool is not None:
                 self._from_disk(self._spool)
             elif batch:
-                self._set_aside(self._written(batch), None)
+                self._count_refused(self._written(batch), None)
         except Exception as error:  # a plugin may raise anything
             self._next = time.monotonic() + self._waits[min(self._failures, len(self._waits) - 1)]
             self._failures += 1
@@ -141,7 +142,7 @@ class Lane:
                 if due is None:
                     return
                 refused = self._written(due.lines) if due.lines else []
-                self._set_aside(refused, spool)
+                self._count_refused(refused, spool.set_aside(due, refused) if refused else None)
                 self._drop(due.damaged)
                 due.remove()
 
@@ -151,10 +152,10 @@ class Lane:
         self.written += len(lines) - len(refused)
         return refused
 
-    def _set_aside(self, lines: list[Line], spool: Spool | None) -> None:
+    def _count_refused(self, lines: list[Line], path: Path | None) -> None:
+        """Count and name refused lines, which are kept in a file, or lost."""
         if not lines:
             return
-        path = None if spool is None else spool.set_aside(lines)
         self.refused += len(lines)
         if path is None:
             self._drop(len(lines))

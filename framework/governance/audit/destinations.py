@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
+from lockgate.framework.governance.audit.appended_lines import append_lines, bytes_of
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.governance.ranger.protocol.connection import (
     Authentication,
@@ -33,15 +34,10 @@ class FileAudit:
         self._path = Path(path)
 
     def write(self, lines: Sequence[Line]) -> None:
-        """Append lines at once."""
-        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        """Append lines at once: all, or none if that fails."""
         number = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
         try:
-            size = os.fstat(number).st_size
-            if size and os.pread(number, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a process was killed while it wrote its last line
-            while data:
-                data = data[os.write(number, data) :]
+            append_lines(number, lines, to_disk=False)
         finally:
             os.close(number)
 
@@ -59,8 +55,7 @@ class FolderAudit:
         """Write lines as a file of their own."""
         now = datetime.now(UTC)
         name = f"lockgate_audit_{socket.gethostname()}_{now:%H%M%S}_{uuid.uuid4().hex[:12]}.log"
-        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-        self._files.write_new(join(self._folder, f"{now:%Y%m%d}", name), data)
+        self._files.write_new(join(self._folder, f"{now:%Y%m%d}", name), bytes_of(lines))
 
 
 # A document of a bad form, one that is too large, one with bad values: no later try changes that.

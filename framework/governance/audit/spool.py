@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockgate.framework.governance.audit.appended_lines import append_lines, bytes_of, write_whole
 from lockgate.framework.governance.audit.record import Line
 from lockgate.framework.io import check_private_folder, make_private_folder, open_private_file
 
 _SUFFIX = ".jsonl"
+# Beside it are files of lines that it had no room for, `refused-<name>.json`.
 REFUSED = "refused.json"
 
 
@@ -27,9 +29,19 @@ REFUSED = "refused.json"
 class SpoolFile:
     """A file that is due: its lines, and how many of its lines are damaged."""
 
+    number: int
     path: Path
     lines: list[Line]
     damaged: int
+
+    def reduce(self, lines: Sequence[Line]) -> Path:
+        """Let the file hold some of its lines alone, in the room that it has, and return its new path."""
+        data = bytes_of(lines)
+        os.lseek(self.number, 0, os.SEEK_SET)
+        write_whole(self.number, data)
+        os.ftruncate(self.number, len(data))
+        os.fsync(self.number)
+        return self.path.rename(self.path.with_name(f"refused-{self.path.stem}.json"))
 
     def remove(self) -> None:
         """Remove the file, which is delivered."""
@@ -55,24 +67,8 @@ class Spool:
             if room <= 0:
                 return 0
             self._open, self._size = self._made(), 0
-        data = _bytes_of(lines)
-        number, start = self._open[0], self._size
-        try:
-            self._write(number, data)
-        except OSError:
-            # A part of a line would spoil the next.
-            os.ftruncate(number, start)
-            self._size = start
-            raise
+        self._size = append_lines(self._open[0], lines, to_disk=True)
         return len(lines)
-
-    def _write(self, number: int, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            written = os.write(number, left)
-            self._size += written
-            left = left[written:]
-        os.fsync(number)
 
     def cut(self) -> None:
         """End the file at hand, so that it can be delivered."""
@@ -86,32 +82,35 @@ class Spool:
         check_private_folder(self._folder)
         for path, _ in self._files():
             try:
-                number = open_private_file(path, os.O_RDONLY)
+                number = open_private_file(path, os.O_RDWR)
             except FileNotFoundError:
                 continue
-            with os.fdopen(number, "rb") as file:
+            with os.fdopen(number, "r+b") as file:
                 if _is_locked(number):
-                    yield SpoolFile(path, *_parsed(file.read()))
+                    yield SpoolFile(number, path, *_parsed(file.read()))
                     return
         yield None
 
-    def set_aside(self, lines: Sequence[Line]) -> Path | None:
-        """Keep lines that the destination refuses in a file of their own; None if that is full."""
-        path, data = self._folder / REFUSED, _bytes_of(lines)
-        number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(number, "ab") as file:
-            if os.fstat(number).st_size + len(data) > self._most:
-                return None
-            file.write(data)
-            file.flush()
-            os.fsync(number)
+    def set_aside(self, due: SpoolFile, lines: Sequence[Line]) -> Path | None:
+        """Keep lines of a file that the destination refuses; None if there is no room for more of them."""
+        size = sum(each.stat().st_size for each in self._folder.glob("refused*.json"))
+        if size + len(bytes_of(lines)) > self._most:
+            return None
+        path = self._folder / REFUSED
+        number = open_private_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            append_lines(number, lines, to_disk=True)
+        except OSError:  # a full disk: the accepted lines of the file are not to come again
+            return due.reduce(lines)
+        finally:
+            os.close(number)
         return path
 
     def _made(self) -> tuple[int, Path]:
         while True:
             # Names in the order of their making.
             path = self._folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}{_SUFFIX}"
-            number = open_private_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            number = open_private_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
             fcntl.flock(number, fcntl.LOCK_EX)
             # Before it was locked, a process could take the empty file for one that is due, and remove it.
             if os.fstat(number).st_nlink:
@@ -127,10 +126,6 @@ class Spool:
                 except FileNotFoundError:
                     continue
         return sorted(found)
-
-
-def _bytes_of(lines: Sequence[Line]) -> bytes:
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def _is_locked(number: int) -> bool:

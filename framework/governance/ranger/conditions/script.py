@@ -260,7 +260,8 @@ class _Compiler:
         return _one_by_one(inside)
 
     def _condition(self) -> Run:
-        cases, other = [self._case()], _nothing
+        cases: list[tuple[Run, Run]] = [self._case()]
+        other: Run = _nothing
         while self._take("else"):
             if not self._take("if"):
                 other = self._statement()

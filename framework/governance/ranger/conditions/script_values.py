@@ -112,7 +112,7 @@ def checked_size(size: int) -> int:
 
 def joined(texts: Iterable[str], between: str) -> str:
     """Return texts as one; raises ScriptError, before it is made, for more than a value may have."""
-    parts, size = [], 0
+    parts, size = list[str](), 0
     for text in texts:
         size = checked_size(size + len(text) + (len(between) if parts else 0))
         parts.append(text)

@@ -404,8 +404,12 @@ def test_a_destination_that_refuses_everything_keeps_the_spool(tmp_path: Path) -
 
 def test_refused_records_do_not_fill_the_disk(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool", most_bytes=200)
-    assert spool.set_aside([{"text": "x" * 100}]) == tmp_path / "spool" / "refused.json"
-    assert spool.set_aside([{"text": "x" * 100}]) is None
+    spool.add([{"text": "x" * 100}])
+    spool.cut()
+    with spool.oldest() as due:
+        assert due is not None
+        assert spool.set_aside(due, due.lines) == tmp_path / "spool" / "refused.json"
+        assert spool.set_aside(due, due.lines) is None
 
 
 def test_a_full_spool_is_counted(tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from full_disk import largest_file
 
-from lockgate.errors import UnsafePathError
+from lockgate.errors import RecordsRefusedError, UnsafePathError
 from lockgate.framework.governance import AuditLog, Record
+from lockgate.framework.governance.audit.audit_queue import Lane
+from lockgate.framework.governance.audit.destinations import FileAudit
+from lockgate.framework.governance.audit.spool import REFUSED, Spool
 
 
 class Held:
@@ -74,13 +77,50 @@ def test_a_log_file_on_a_full_disk_holds_up_nothing(tmp_path: Path) -> None:
     assert log.flush(30)
     log.close()
     assert log.dropped == 0, "the spool had room"
-    whole = []
-    for line in path.read_text().splitlines():
-        try:
-            whole.append(json.loads(line)["resource"])
-        except ValueError:
-            continue  # the part that the disk took before it was full
-    assert whole == [f"lake/db/t{number}" for number in range(10)]
+    lines = [json.loads(line)["resource"] for line in path.read_text().splitlines()]
+    assert lines == [f"lake/db/t{number}" for number in range(10)]
+
+
+def test_a_full_disk_leaves_no_part_of_a_batch(tmp_path: Path) -> None:
+    """What comes again after an error is not there yet, neither a part of a line nor whole lines."""
+    path = tmp_path / "audit.json"
+    destination = FileAudit(path)
+    destination.write([{"n": 0}])
+    with largest_file(path.stat().st_size + 25), pytest.raises(OSError, match="too large"):
+        destination.write([{"n": number} for number in range(1, 5)])
+    destination.write([{"n": number} for number in range(1, 5)])
+    assert [json.loads(line)["n"] for line in path.read_text().splitlines()] == [0, 1, 2, 3, 4]
+
+
+class Picky:
+    """A destination that refuses records of even numbers for good."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        if any(line["n"] % 2 == 0 for line in lines):
+            raise RecordsRefusedError("status 400")
+        self.numbers += [line["n"] for line in lines]
+
+
+def test_refused_records_on_a_full_disk_are_kept_and_accepted_ones_come_once(tmp_path: Path) -> None:
+    sink, folder = Picky(), tmp_path / "spool"
+    lane = Lane("picky", sink, capacity=100, spool=Spool(folder, most_bytes=1 << 20), waits=(0.0,))
+    lane.offer({"n": 0, "text": "x" * 2_000})
+    assert lane.flush(10)
+    size = (folder / REFUSED).stat().st_size
+    with largest_file(size + 20):
+        for number in range(1, 11):
+            lane.offer({"n": number})
+        assert lane.flush(10)
+    lane.offer({"n": 12})
+    assert lane.flush(10)
+    lane.close(5)
+    assert sorted(sink.numbers) == [1, 3, 5, 7, 9]
+    assert (lane.written, lane.refused, lane.dropped) == (5, 7, 0)
+    kept = [json.loads(line)["n"] for path in folder.iterdir() for line in path.read_text().splitlines()]
+    assert sorted(kept) == [0, 2, 4, 6, 8, 10, 12]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another account")
