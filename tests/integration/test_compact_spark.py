@@ -19,6 +19,7 @@ from ordered_table import COUNT, Make, compact, content, entries_of, maker, rows
 
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.maintenance import ordered_compaction as order_module
+from lockgate.framework.store.maintenance import table_compaction as compact_module
 from lockgate.framework.store.maintenance.compaction import parts_of
 from lockgate.framework.store.maintenance.curves import hilbert, zorder
 from lockgate.framework.store.maintenance.file_choice import pick_ordered
@@ -28,7 +29,6 @@ from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.framework.store.write.write import write_files
 from lockgate.framework.types import BIGINT, DataField, parse_type
 from lockgate.procedures import ProcedureContext, call
-from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.procedures.builtin.compact import order_engine
 from lockgate.pushdown import col
 
@@ -102,13 +102,13 @@ def test_a_session_of_spark_orders_what_memory_does_not_hold(
     parts = [rows(0, 900), rows(2000, 90, "tue")]
     table = make(parts=parts, partition_keys=["day"])
     seen: list[Any] = []
-    rewrite = compact_module.rewrite_by_spark
+    rewrite = order_engine.rewrite_by_spark
 
     def noted(context: Any, table: Table, snapshot_id: int, job: Any, order: Any) -> Any:
         seen.append(job.partition)
         return rewrite(context, table, snapshot_id, job, order)
 
-    monkeypatch.setattr(compact_module, "rewrite_by_spark", noted)
+    monkeypatch.setattr(order_engine, "rewrite_by_spark", noted)
     monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 500)
     before = content(table)
     compact(lake, table, order_engine=None)
@@ -186,11 +186,11 @@ def test_an_encrypted_table_stays_encrypted(lake: Lake, make: Make, monkeypatch:
         Catalog(lake.catalog.warehouse).load_table(str(table.identifier)).read(strict=True)
     # Shuffle files of this session are not encrypted.
     monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 500)
-    rewrite = compact_module.rewrite_by_spark
-    monkeypatch.setattr(compact_module, "rewrite_by_spark", None)
+    rewrite = order_engine.rewrite_by_spark
+    monkeypatch.setattr(order_engine, "rewrite_by_spark", None)
     compact(lake, table, "zorder", "a,id", order_engine="auto")
     assert content(table) == before
-    monkeypatch.setattr(compact_module, "rewrite_by_spark", rewrite)
+    monkeypatch.setattr(order_engine, "rewrite_by_spark", rewrite)
     monkeypatch.setattr(compact_module, "ordered_rows", None)
     monkeypatch.setattr(order_engine, "_encrypts_shuffles", lambda context: True)
     compact(lake, table, "zorder", "a,id", order_engine="auto")

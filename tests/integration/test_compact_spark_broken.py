@@ -18,7 +18,7 @@ from lockgate.framework.store.maintenance import order_ranges as ranges_module
 from lockgate.framework.store.maintenance.order_ranges import Sample
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, call
-from lockgate.procedures.builtin.compact import compact as compact_module
+from lockgate.procedures.builtin.compact import order_engine as engine_module
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def make(lake: Lake, database: str) -> Make:
 
 def test_rows_appended_at_the_same_time_stay(lake: Lake, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(options={"deletion-vectors.enabled": "true"})
-    rewrite = compact_module.rewrite_by_spark
+    rewrite = engine_module.rewrite_by_spark
 
     def while_others(act: Callable[[], object]) -> None:
         def rewritten(*arguments: Any) -> Any:
@@ -40,7 +40,7 @@ def test_rows_appended_at_the_same_time_stay(lake: Lake, make: Make, monkeypatch
             act()
             return made
 
-        monkeypatch.setattr(compact_module, "rewrite_by_spark", rewritten)
+        monkeypatch.setattr(engine_module, "rewrite_by_spark", rewritten)
 
     while_others(lambda: table.append(rows(9_000, 10)))
     compact(lake, table)
@@ -105,14 +105,14 @@ def test_a_failed_job_leaves_nothing(lake: Lake, make: Make, monkeypatch: pytest
 def test_a_table_that_is_altered_in_between_is_left(
     lake: Lake, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, rewrite = make(), compact_module.rewrite_by_spark
+    table, rewrite = make(), engine_module.rewrite_by_spark
     names = files_in(table)
 
     def altered(*arguments: Any) -> Any:
         lake.catalog.alter_table(str(table.identifier), [AddColumn(("more",), STRING)])
         return rewrite(*arguments)
 
-    monkeypatch.setattr(compact_module, "rewrite_by_spark", altered)
+    monkeypatch.setattr(engine_module, "rewrite_by_spark", altered)
     with pytest.raises(Exception, match="was altered while its files were written again; repeat the call"):
         compact(lake, table)
     assert {name for name in files_in(table) - names if name.startswith("data-")} == set()

@@ -13,7 +13,7 @@ from ranger_world import allow, mask, row_filter
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
 from lockgate.framework.store.maintenance import ordered_compaction as order_module
-from lockgate.procedures.builtin.compact import compact as compact_module
+from lockgate.procedures.builtin.compact import order_engine as engine_module
 
 if TYPE_CHECKING:
     from lockgate import Lake
@@ -42,7 +42,7 @@ def test_all_rows_are_kept_as_they_are(
 ) -> None:
     before = world.sql(f"SELECT * FROM {people}", "root")
     monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(compact_module, "rewrite_by_spark", None)
+    monkeypatch.setattr(engine_module, "rewrite_by_spark", None)
     call = f"CALL lake.sys.compact('{people.removeprefix('lake.')}', {ORDER}{{}})"
     (row,) = world.sql(call.format(""), "root")
     assert row[1] > 0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store import Table, secrets_of
+from lockgate.framework.store import CommitMessage, Table, secrets_of
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.maintenance import BucketJob, RowOrder, fits_in_memory
 from lockgate.framework.store.pruning.file_options import has_file_options
+from lockgate.procedures.builtin.compact.ordered_by_spark import live_rows, rewrite_by_spark
 from lockgate.procedures.procedure import ProcedureContext
 
 AUTO, PYTHON, SPARK = "auto", "python", "spark"
@@ -21,18 +23,11 @@ _NOT_OF_SPARK = re.compile(r"\bTIMESTAMP\([7-9]\)|\b(?:TIME|CHAR|VARCHAR)\(")
 _SHUFFLE_ENCRYPTION = "spark.io.encryption.enabled"
 
 
-def spark_orders(
-    context: ProcedureContext,
-    table: Table,
-    jobs: Sequence[BucketJob],
-    order: RowOrder | None,
-    engine: str | None,
-) -> Callable[[BucketJob], bool]:
-    """Return a predicate on jobs: whether Spark's tasks order their rows.
+def spark_order(context: ProcedureContext, order: RowOrder | None, engine: str | None) -> SparkOrder | None:
+    """Return Spark as an engine for the order of rows, None if the process that is called orders all.
 
-    By default they do in a Spark session for more rows than memory holds; those of encrypted tables only
-    if Spark encrypts its own files. Raises InputError for an unknown engine, and for Spark without an order,
-    ProcedureError for Spark without a session, UnsupportedError for what its tasks cannot do.
+    Raises InputError for an unknown engine, and for Spark without an order, ProcedureError for Spark without
+    a session.
     """
     chosen = (engine or AUTO).lower()
     if chosen not in ENGINES:
@@ -42,23 +37,37 @@ def spark_orders(
             raise InputError("order_engine 'spark' needs an order: give order_strategy and order_by")
         context.require_spark("order_engine 'spark'")
     if order is None or chosen == PYTHON or context.spark is None:
-        return lambda job: False
-    reason = _why_not(table, jobs)
-    if chosen == SPARK:
-        if reason is not None:
-            raise UnsupportedError(
-                f"Spark cannot order the rows of table {table.identifier}: {reason}; leave out "
-                "order_engine, and the driver's process orders them"
-            )
-        return lambda job: live_rows(job) > 0
-    if reason is not None or (secrets_of(table.schema) and not _encrypts_shuffles(context)):
-        return lambda job: False
-    return lambda job: not fits_in_memory(live_rows(job))
+        return None
+    return SparkOrder(context, is_asked=chosen == SPARK)
 
 
-def live_rows(job: BucketJob) -> int:
-    """Return how many rows of a job are not deleted."""
-    return sum(entry.live_rows for entry in job.entries)
+@dataclass(frozen=True)
+class SparkOrder:
+    """Order of rows by Spark's tasks: of all jobs if that `is_asked`, else of those beyond one process.
+
+    Those of encrypted tables only if Spark encrypts its own files, unless asked.
+    """
+
+    context: ProcedureContext
+    is_asked: bool
+
+    def takes(self, table: Table, jobs: Sequence[BucketJob], order: RowOrder) -> Callable[[BucketJob], bool]:
+        """Return a predicate on jobs; UnsupportedError for what tasks cannot do, if they are asked."""
+        reason = _why_not(table, jobs)
+        if self.is_asked:
+            if reason is not None:
+                raise UnsupportedError(
+                    f"Spark cannot order the rows of table {table.identifier}: {reason}; leave out "
+                    "order_engine, and the driver's process orders them"
+                )
+            return lambda job: live_rows(job) > 0
+        if reason is not None or (secrets_of(table.schema) and not _encrypts_shuffles(self.context)):
+            return lambda job: False
+        return lambda job: not fits_in_memory(live_rows(job))
+
+    def rewrite(self, table: Table, snapshot_id: int, job: BucketJob, order: RowOrder) -> CommitMessage:
+        """Let tasks write the new files of a job; see `ordered_by_spark.rewrite_by_spark`."""
+        return rewrite_by_spark(self.context, table, snapshot_id, job, order)
 
 
 def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:

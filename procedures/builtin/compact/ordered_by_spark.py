@@ -22,7 +22,6 @@ from lockgate.framework.store import CommitMessage, FileSource, Table
 from lockgate.framework.store.maintenance import BucketJob, RowOrder, Sample, curves, order_ranges
 from lockgate.framework.store.maintenance.curves import Words
 from lockgate.framework.store.maintenance.order_ranges import SAMPLE_ROWS
-from lockgate.procedures.builtin.compact.order_engine import live_rows
 from lockgate.procedures.procedure import ProcedureContext
 
 # A range makes one file. Its size is known by the sample alone, so it is meant to be smaller than a file.
@@ -60,6 +59,11 @@ def rewrite_by_spark(
     except BaseException:
         table.abort(rewrite.messages)
         raise
+
+
+def live_rows(job: BucketJob) -> int:
+    """Return how many rows of a job are not deleted."""
+    return sum(entry.live_rows for entry in job.entries)
 
 
 def _write_in_order(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +11,15 @@ from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Exposure, Table, check_writable, expire_snapshots, exposures
 from lockgate.framework.store.confidential.exposure_text import reasons
 from lockgate.framework.store.maintenance import (
+    CompactRequest,
     ExpireResult,
     OrphanResult,
+    compact,
     expire_changelogs,
     remove_orphan_files,
 )
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import micros_of
-from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 # Others may rewrite the same files concurrently.
@@ -74,7 +76,7 @@ class ExpirePlaintext(Procedure):
             return [(len(before), None, None, None, None, None, None, _text(table, before))]
         if not before:
             return [(0, 0, 0, 0, 0, 0, 0, None)]
-        rewritten = _rewrite(context, arguments["table"])
+        rewritten = _rewrite(table, context.report)
         done = _Expiry(context.table(arguments["table"]), arguments)
         done.run()
         after = exposures(table)
@@ -85,19 +87,13 @@ def _text(table: Table, found: Sequence[Exposure]) -> str | None:
     return "; ".join(reasons(table, found)) or None
 
 
-def _rewrite(context: ProcedureContext, name: str) -> int:
+def _rewrite(table: Table, report: Callable[[str], None]) -> int:
     """Encrypt the newest snapshot's files; return how many were rewritten."""
-    compact = Compact()
-    arguments = {each.name: each.default for each in compact.parameters}
-    arguments |= {"table": name, "compact_strategy": "minor", "order_strategy": "none"}
-    for attempt in range(_ATTEMPTS):
-        try:
-            (row,) = compact.call(context, **arguments)
-            break
-        except CommitConflictError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-    return int(row[[column for column, _ in compact.result].index("files_rewritten")])
+    request = CompactRequest(full=False, report=report)
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(CommitConflictError):
+            return compact(table, request).files_rewritten
+    return compact(table, request).files_rewritten
 
 
 @dataclass

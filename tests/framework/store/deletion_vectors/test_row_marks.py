@@ -179,7 +179,7 @@ def test_4588_a_rewrite_of_a_file_of_which_rows_were_deleted_is_refused(
     table.append(rows(*range(5)))
     table.append(rows(*range(5, 10)))
     table.delete(col("id") == 9)
-    from lockgate.procedures.builtin.compact import compact as module
+    from lockgate.framework.store.maintenance import table_compaction as module
 
     def late(*args: Any) -> Any:
         made = rewrite(*args)

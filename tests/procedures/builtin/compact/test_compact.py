@@ -23,9 +23,9 @@ from lockgate.errors import (
     TableNotFoundError,
 )
 from lockgate.framework.store import Catalog, CommitKind, Schema
+from lockgate.framework.store.maintenance import table_compaction as compact_module
 from lockgate.framework.store.maintenance.compaction import rewrite
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.compact import compact as compact_module
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 
@@ -279,7 +279,7 @@ KILLED = """
 import os, sys
 from lockgate.framework.store import Catalog
 from lockgate.procedures import ProcedureContext, call
-from lockgate.procedures.builtin.compact import compact
+from lockgate.framework.store.maintenance import table_compaction as compact
 
 where, moment = sys.argv[1:]
 table = Catalog(where).load_table("db.t")

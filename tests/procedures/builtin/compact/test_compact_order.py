@@ -20,10 +20,10 @@ from lockgate.errors import CommitConflictError, InputError, ProcedureError, Uns
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.maintenance import ordered_compaction as order_module
+from lockgate.framework.store.maintenance import table_compaction as compact_module
 from lockgate.framework.store.maintenance.curves import hilbert, quantiles, ranks_of, zorder
 from lockgate.framework.store.write import bucket_writer
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.pushdown import col
 
 pytestmark = pytest.mark.usefixtures("without_lineage")

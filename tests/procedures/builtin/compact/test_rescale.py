@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from lockgate.errors import CommitConflictError, InputError, KeyMissingError
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.maintenance import bucket_rescale as rescale_module
 from lockgate.procedures import ProcedureContext, ProcedureResult, call
-from lockgate.procedures.builtin.compact import rescale as rescale_module
 from lockgate.pushdown import Comparison, Op
 
 pytestmark = pytest.mark.usefixtures("without_lineage")

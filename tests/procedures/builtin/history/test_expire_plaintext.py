@@ -219,7 +219,7 @@ def test_holders_are_named(catalog: Catalog) -> None:
 def test_rows_written_concurrently_survive(
     catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.procedures.builtin.compact import compact
+    from lockgate.framework.store.maintenance import table_compaction as compact
 
     written_before(catalog, ())
     table = catalog.load_table("db.t")
@@ -243,7 +243,7 @@ def test_rows_written_concurrently_survive(
 def test_another_compaction_gets_in_the_way(
     catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.procedures.builtin.compact import compact
+    from lockgate.framework.store.maintenance import table_compaction as compact
 
     written_before(catalog, ())
     rewrite = compact.rewrite
