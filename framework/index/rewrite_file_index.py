@@ -18,6 +18,7 @@ from lockgate.framework.store import (
     TableSchema,
     WantedIndex,
     candidate_of,
+    check_writable,
     wanted_indexes,
 )
 from lockgate.framework.store.commit.file_index_placement import with_index
@@ -52,6 +53,7 @@ class RewriteFileIndex(Procedure):
         lacking = [(entry, collector) for entry, collector in _lacking(table) if where(entry.partition)]
         fitting = [(entry, collector) for entry, collector in lacking if entry.vector is None]
         if fitting and not arguments["dry_run"]:
+            check_writable(table.schema)
             _rewrite(table, fitting)
         indexes = sum(len(collector.indexes) for _, collector in fitting)
         return [(len(fitting), indexes, len(lacking) - len(fitting))]

@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         is_of_manifests,
     )
     from lockgate.framework.store.schema.unsupported_features import (
+        check_known_types,
         check_readable,
         check_unselected,
         check_writable,
@@ -168,6 +169,7 @@ _HOMES = {
     "can_widen": ".schema.wider_types",
     "candidate_of": ".pruning.candidates",
     "changes_of": ".ddl.merged_columns",
+    "check_known_types": ".schema.unsupported_features",
     "check_readable": ".schema.unsupported_features",
     "check_unselected": ".schema.unsupported_features",
     "check_writable": ".schema.unsupported_features",
@@ -265,6 +267,7 @@ __all__ = [
     "can_widen",
     "candidate_of",
     "changes_of",
+    "check_known_types",
     "check_readable",
     "check_unselected",
     "check_writable",

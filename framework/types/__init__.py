@@ -32,10 +32,17 @@ from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
     from_spark_json,
     from_spark_type,
+    has_spark_type,
     to_spark_json,
     to_spark_type,
 )
-from lockgate.framework.types.type_json import field_to_json, parse_field, parse_type, type_to_json
+from lockgate.framework.types.type_json import (
+    field_to_json,
+    parse_column,
+    parse_field,
+    parse_type,
+    type_to_json,
+)
 from lockgate.framework.types.value_json import (
     date_of,
     days_of,
@@ -78,10 +85,12 @@ __all__ = [
     "from_arrow",
     "from_spark_json",
     "from_spark_type",
+    "has_spark_type",
     "map_of",
     "micros_of",
     "millis_of_day",
     "one_nan",
+    "parse_column",
     "parse_field",
     "parse_iso_date",
     "parse_iso_datetime",

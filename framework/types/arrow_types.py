@@ -24,6 +24,7 @@ _TO_ARROW = {
     Kind.VARBINARY: pa.binary(),
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time32("ms"),
+    Kind.OPAQUE: pa.null(),
 }
 
 _FROM_ARROW = {
@@ -50,6 +51,7 @@ def to_arrow(data_type: DataType) -> pa.DataType:
     """Return the Arrow type that values of `data_type` have in memory.
 
     TIMESTAMP is a zoneless timestamp and TIMESTAMP_LTZ one in UTC, in ms, us or ns as the precision needs.
+    OPAQUE, of which nothing is read, is null.
     """
     kind = data_type.kind
     if kind in _TO_ARROW:

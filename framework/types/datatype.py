@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -33,6 +35,7 @@ class Kind(StrEnum):
     ARRAY = "ARRAY"
     MAP = "MAP"
     ROW = "ROW"
+    OPAQUE = "OPAQUE"
 
 
 NESTED_KINDS = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW})
@@ -61,7 +64,8 @@ class DataType:
 
     `length` belongs to CHAR, VARCHAR, BINARY and VARBINARY (STRING is VARCHAR and BYTES is VARBINARY of
     `MAX_LENGTH`), `precision` to DECIMAL, TIME, TIMESTAMP and TIMESTAMP_LTZ, `scale` to DECIMAL, `element`
-    to ARRAY, `key` and `value` to MAP, `fields` to ROW.
+    to ARRAY, `key` and `value` to MAP, `fields` to ROW. A type that this version does not know is OPAQUE:
+    `unparsed` is its JSON without nullability, and its values are neither read nor written.
     """
 
     kind: Kind
@@ -73,6 +77,18 @@ class DataType:
     key: DataType | None = None
     value: DataType | None = None
     fields: tuple[DataField, ...] = ()
+    unparsed: str | None = None
+
+    @property
+    def is_opaque(self) -> bool:
+        """Say whether this version does not know the type."""
+        return self.kind is Kind.OPAQUE
+
+    @property
+    def holds_opaque(self) -> bool:
+        """Say whether the type, or one inside it, is OPAQUE."""
+        inside = (self.element, self.key, self.value, *(field.type for field in self.fields))
+        return self.is_opaque or any(part is not None and part.holds_opaque for part in inside)
 
     @property
     def is_nested(self) -> bool:
@@ -151,7 +167,22 @@ def _spell(data_type: DataType) -> str:
         return f"MAP<{data_type.key}, {data_type.value}>"
     if kind is Kind.ROW:
         return f"ROW<{', '.join(f'{field.name} {field.type}' for field in data_type.fields)}>"
+    if kind is Kind.OPAQUE:
+        return _spell_json(json.loads(data_type.unparsed or '""'))
     return str(kind)
+
+
+def _spell_json(content: Any) -> str:
+    """Spell the JSON of any type, `MULTISET<INT>` or `VECTOR<FLOAT, 3>`."""
+    if not isinstance(content, Mapping):
+        return str(content)
+    root, *nullability = str(content.get("type")).split(" ")
+    parts = [_spell_json(content[each]) for each in ("element", "key", "value", "length") if each in content]
+    members = content.get("fields")
+    for field in members if isinstance(members, list) else []:
+        parts.append(f"{field.get('name')} {_spell_json(field.get('type'))}")
+    spelled = f"{root}<{', '.join(parts)}>" if parts else root
+    return " ".join([spelled, *nullability])
 
 
 # --- constructors --------------------------------------------------------------------------------

@@ -50,6 +50,9 @@ _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 # Where Spark keeps the SQL of a column's default.
 SPARK_DEFAULT = "CURRENT_DEFAULT"
 
+# Where the connector finds the text of a type that Spark does not have.
+SPARK_OPAQUE = "lockgate.opaque"
+
 # Where the connector finds the ids of fields inside a column, which are attributes in ORC files.
 SPARK_FIELD_ID = "paimon.id"
 
@@ -83,20 +86,35 @@ def to_spark_type(data_type: DataType, *, field_ids: bool = False) -> str | dict
     raise UnsupportedTypeError(f"the type {data_type} has no counterpart in Spark")
 
 
-def to_spark_json(fields: Iterable[DataField], *, field_ids: bool = False) -> dict[str, Any]:
+def to_spark_json(
+    fields: Iterable[DataField], *, field_ids: bool = False, opaque: bool = False
+) -> dict[str, Any]:
     """Return the `StructType.json` form of `fields`; descriptions become comments.
 
-    With `field_ids`, the metadata have the ids of the fields.
+    With `field_ids`, the metadata have the ids of the fields. With `opaque`, a type that has no counterpart
+    in Spark is `void`, and the metadata have its text.
     """
-    return {"type": "struct", "fields": [_spark_field(field, field_ids) for field in fields]}
+    return {"type": "struct", "fields": [_spark_field(field, field_ids, opaque) for field in fields]}
 
 
-def _spark_field(field: DataField, field_ids: bool) -> dict[str, Any]:
+def has_spark_type(data_type: DataType) -> bool:
+    """Say whether Spark has a type for values of `data_type`, and so can read and write them."""
+    try:
+        to_spark_type(data_type)
+    except UnsupportedTypeError:
+        return False
+    return True
+
+
+def _spark_field(field: DataField, field_ids: bool, opaque: bool) -> dict[str, Any]:
+    metadata: dict[str, Any] = {} if field.description is None else {"comment": field.description}
     try:
         spark_type = to_spark_type(field.type, field_ids=field_ids)
     except UnsupportedTypeError as error:
-        raise UnsupportedTypeError(f"column {field.name!r}: {error}") from None
-    metadata: dict[str, Any] = {} if field.description is None else {"comment": field.description}
+        if not opaque:
+            raise UnsupportedTypeError(f"column {field.name!r}: {error}") from None
+        spark_type = "void"
+        metadata[SPARK_OPAQUE] = field.type.bare_name
     if field_ids:
         metadata[SPARK_FIELD_ID] = field.id
     return {"name": field.name, "type": spark_type, "nullable": field.type.nullable, "metadata": metadata}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from json import dumps, loads
 from typing import Any
 
 from lockgate.errors import UnsupportedTypeError
@@ -20,6 +21,8 @@ _ATOMIC = re.compile(
     r"(?P<null>(?:NOT\s+)?NULL)?\s*",
     re.IGNORECASE,
 )
+
+_NOT_NULL = re.compile(r"\s+NOT\s+NULL\s*$", re.IGNORECASE)
 
 _PLAIN = {
     "BOOLEAN": dt.BOOLEAN,
@@ -106,14 +109,43 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
         return {"type": f"MAP{suffix}", "key": key, "value": value}
     if data_type.kind is Kind.ROW:
         return {"type": f"ROW{suffix}", "fields": [field_to_json(field) for field in data_type.fields]}
+    if data_type.kind is Kind.OPAQUE:
+        content: str | dict[str, Any] = loads(data_type.unparsed or '""')
+        if isinstance(content, str):
+            return content + suffix
+        return {**content, "type": f"{content['type']}{suffix}"}
     return str(data_type)
 
 
 def parse_field(json: Mapping[str, Any]) -> DataField:
     """Parse the JSON of a field; UnsupportedTypeError names the field whose type is at fault."""
+    return _parse_field(json, parse_type)
+
+
+def parse_column(json: Mapping[str, Any]) -> DataField:
+    """Parse the JSON of a table's column; its type is OPAQUE if Lockgate cannot store it.
+
+    Raises UnsupportedTypeError if there is no name of a type.
+    """
+    return _parse_field(json, _parse_stored_type)
+
+
+def _parse_stored_type(json: str | Mapping[str, Any]) -> DataType:
+    try:
+        return parse_type(json)
+    except UnsupportedTypeError:
+        name = json.get("type") if isinstance(json, Mapping) else json
+        if not isinstance(name, str) or not name.strip():
+            raise
+    bare = _NOT_NULL.sub("", name)
+    stored = bare if isinstance(json, str) else {**json, "type": bare}
+    return DataType(Kind.OPAQUE, nullable=bare == name, unparsed=dumps(stored, ensure_ascii=False))
+
+
+def _parse_field(json: Mapping[str, Any], parse: Callable[[Any], DataType]) -> DataField:
     try:
         name = str(json["name"])
-        parsed = parse_type(json["type"])
+        parsed = parse(json["type"])
         return DataField(int(json["id"]), name, parsed, json.get("description"), json.get("defaultValue"))
     except KeyError as missing:
         raise UnsupportedTypeError(f"a field lacks {missing}: {dict(json)!r}") from None

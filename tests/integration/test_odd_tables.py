@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from opaque_tables import TYPES, opaque_table
 from pyspark.errors import AnalysisException, StreamingQueryException
+
+from lockgate.errors import LockgateError
+from lockgate.framework.store import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,3 +165,126 @@ def test_tables_with_columns_of_char(lake: Lake, spark: SparkSession, table: Nam
     assert _rows(spark, f"SELECT * FROM {name} WHERE id > 'd'") == []
     spark.sql(f"DELETE FROM {name}")
     assert _rows(spark, f"SELECT * FROM {name}") == []
+
+
+@pytest.mark.parametrize("properties", ["append", "key"])
+def test_a_type_that_is_not_known_is_shown_and_refused_by_name(
+    lake: Lake, spark: SparkSession, table: Named, properties: str
+) -> None:
+    name = table("t")
+    parts = {"primary_keys": ["id"], "options": {"bucket": "1"}} if properties == "key" else {}
+    made = opaque_table(lake.catalog, name.removeprefix("lake."), "inside", **parts)
+    text = TYPES["inside"][2]
+    assert spark.table(name).columns == ["id", "v", "n"]
+    assert [row[:2] for row in spark.sql(f"DESCRIBE {name}").collect()[:3]] == [
+        ("id", "bigint"),
+        ("v", text),
+        ("n", "string"),
+    ]
+    assert f"v {text}" in _rows(spark, f"SHOW CREATE TABLE {name}")[0][0]
+    assert spark.table(name).schema["v"].dataType.json()
+    assert _rows(spark, f"SELECT n, id FROM {name} WHERE n >= 'n2' ORDER BY id") == [("n2", 2), ("n3", 3)]
+    assert _rows(spark, f"SELECT count(*), max(id) FROM {name}") == [(3, 3)]
+    assert spark.sql(f"SELECT * EXCEPT (v) FROM {name}").count() == 3
+    assert spark.table(f"{name}.audit_log").columns == ["rowkind", "id", "v", "n"]
+    files = {path: path.read_bytes() for path in Path(made.location).rglob("*") if path.is_file()}
+    for statement in (
+        f"SELECT * FROM {name}",
+        f"SELECT v.b FROM {name}",
+        f"SELECT id FROM {name} WHERE v IS NULL",
+        f"SELECT count(v) FROM {name}",
+        f"SELECT v FROM {name}.audit_log",
+        f"INSERT INTO {name} (id, n) VALUES (4, 'n')",
+        f"INSERT OVERWRITE {name} SELECT 4, NULL, 'n'",
+        f"UPDATE {name} SET n = 'm' WHERE id = 1",
+        f"DELETE FROM {name} WHERE id = 1",
+        f"MERGE INTO {name} t USING (SELECT 1L id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 'm'",
+        f"CALL lake.sys.compact(table => '{name.removeprefix('lake.')}', compact_strategy => 'full')",
+        f"ALTER TABLE {name} ALTER COLUMN v TYPE STRING",
+        f"CREATE TABLE {name}_like LIKE {name}",
+        f"CREATE TABLE {name}_as AS SELECT * FROM {name}",
+    ):
+        with pytest.raises((LockgateError, AnalysisException), match=r"\bv\b"):
+            spark.sql(statement).collect()
+    assert files == {path: path.read_bytes() for path in Path(made.location).rglob("*") if path.is_file()}
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN m INT")
+    assert (
+        lake.catalog.load_table(name.removeprefix("lake.")).schema.to_json()["fields"][1]["type"]
+        == (TYPES["inside"][0])
+    )
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN v")
+    spark.sql(f"INSERT INTO {name} VALUES (4, 'n4', 4)")
+    assert _rows(spark, f"SELECT id, n, m FROM {name} WHERE id > 2 ORDER BY id") == [
+        (3, "n3", None),
+        (4, "n4", 4),
+    ]
+
+
+def test_a_type_that_spark_lacks_is_shown_and_refused_by_name(
+    lake: Lake, spark: SparkSession, table: Named
+) -> None:
+    name = table("t")
+    schema = pa.schema([("id", pa.int64()), ("at", pa.time32("ms"))])
+    made = lake.catalog.create_table(name.removeprefix("lake."), Schema.from_arrow(schema))
+    made.append(pa.table({"id": [1], "at": [datetime.time(1, 2)]}, schema=schema))
+    assert [row[:2] for row in spark.sql(f"DESCRIBE {name}").collect()[:2]] == [
+        ("id", "bigint"),
+        ("at", "TIME(3)"),
+    ]
+    assert _rows(spark, f"SELECT id FROM {name} WHERE id = 1") == [(1,)]
+    for statement in (
+        f"SELECT at FROM {name}",
+        f"INSERT INTO {name} (id) VALUES (2)",
+        f"DELETE FROM {name} WHERE id = 1",
+    ):
+        with pytest.raises((LockgateError, AnalysisException), match=r"'at' cannot be .*Spark.*TIME\(3\)"):
+            spark.sql(statement).collect()
+    made.append(pa.table({"id": [2], "at": [datetime.time(3)]}, schema=schema))
+    lake.sql(
+        f"CALL lake.sys.compact(table => '{name.removeprefix('lake.')}', compact_strategy => 'full')"
+    ).collect()
+    assert made.read()["at"].to_pylist() == [datetime.time(1, 2), datetime.time(3)]
+
+
+def test_a_reserved_column_is_refused(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT)")
+    for statement in (
+        f"CREATE TABLE {name}_2 (`_ROW_ID` BIGINT)",
+        f"ALTER TABLE {name} ADD COLUMN _ROW_ID BIGINT",
+        f"ALTER TABLE {name} RENAME COLUMN id TO _ROW_ID",
+    ):
+        with pytest.raises(AnalysisException, match="'_ROW_ID' has a name that is reserved"):
+            spark.sql(statement)
+    assert spark.table(name).columns == ["id"]
+    assert not spark.catalog.tableExists(f"{name}_2")
+
+
+def test_floats_are_compared_with_literals_as_plain_spark_compares_them(
+    spark: SparkSession, table: Named
+) -> None:
+    """A FLOAT of 1.1 is no DOUBLE of 1.1: pushed as FLOAT, the literal would find it."""
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, f FLOAT, p FLOAT) PARTITIONED BY (p)")
+    values = "(1, 1.1F, 1.1F), (2, 1.5F, 1.5F), (3, NULL, NULL), (4, -0.0F, 0.0F)"
+    spark.sql(f"INSERT INTO {name} VALUES {values}")
+    plain = spark.sql(f"SELECT * FROM VALUES {values} AS t(id, f, p)")
+    conditions = [
+        f"{column} {comparison}"
+        for column in ("f", "p")
+        for comparison in (
+            "= 1.1",
+            "= 1.1F",
+            "= 1.1D",
+            "<> 1.1",
+            "< 1.1D",
+            ">= 1.1",
+            "IN (1.1D, 1.5)",
+            "= 1.5",
+            "= 0",
+        )
+    ]
+    truths = plain.selectExpr("id", *(f"{each} AS c{at}" for at, each in enumerate(conditions))).collect()
+    for at, condition in enumerate(conditions):
+        wanted = [(row["id"],) for row in truths if row[f"c{at}"]]
+        assert _rows(spark, f"SELECT id FROM {name} WHERE {condition} ORDER BY id") == wanted, condition

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
@@ -58,6 +59,22 @@ class Echo(Procedure):
         return [(arguments["text"], *(arguments[name] for name in TYPES), context.spark.range(5).count())]
 
 
+class AddRow(Procedure):
+    """Commits to a table that its arguments do not name as one."""
+
+    name = "test_add_row"
+    description = "Adds a row."
+    parameters = (Parameter("place", "STRING"), Parameter("fails", "BOOLEAN", False))
+    result = (("id", "INT"),)
+
+    def call(self, context: Any, **arguments: Any) -> list[tuple[Any, ...]]:
+        rows = pa.table({"id": pa.array([7], pa.int32())})
+        context.catalog.load_table(arguments["place"].replace("/", ".")).append(rows)
+        if arguments["fails"]:
+            raise ProcedureError("after the commit")
+        return [(7,)]
+
+
 @pytest.fixture
 def echo() -> Iterator[Echo]:
     made = Echo()
@@ -65,7 +82,7 @@ def echo() -> Iterator[Echo]:
     class Plugin:
         @hookimpl
         def lockgate_procedures(self) -> list[Procedure]:
-            return [made]
+            return [made, AddRow()]
 
     plugins().register(Plugin(), "test-echo")
     yield made
@@ -174,3 +191,23 @@ def test_errors_of_procedures_show_no_stack_traces(
 
 def test_a_procedure_has_help() -> None:
     assert inspect.getdoc(Echo)
+
+
+def test_cached_plans_show_what_a_procedure_of_a_plugin_committed(
+    lake: Lake, spark: SparkSession, echo: Echo, database: str
+) -> None:
+    name = f"lake.{database}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT)")
+    spark.sql(f"CACHE TABLE {name}")
+    frame = spark.table(name).cache()
+    files = spark.table(f"{name}.files").cache()
+    try:
+        assert (frame.count(), files.count(), spark.table(name).count()) == (0, 0, 0)
+        spark.sql(f"CALL lake.sys.test_add_row('{database}/t')")
+        assert [row.id for row in spark.sql(f"SELECT id FROM {name}").collect()] == [7]
+        assert (frame.count(), files.count()) == (1, 1)
+        with pytest.raises(AnalysisException, match="after the commit"):
+            spark.sql(f"CALL lake.sys.test_add_row('{database}/t', true)")
+        assert (frame.count(), files.count(), spark.table(name).count()) == (2, 2, 2)
+    finally:
+        spark.catalog.clearCache()

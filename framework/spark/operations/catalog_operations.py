@@ -220,7 +220,7 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
     # Policies act on each user's plans; this holds for all users.
     seen = visibility(table)
     marks = column_marks(table, seen)
-    struct = to_spark_json(schema.fields)
+    struct = to_spark_json(schema.fields, opaque=True)
     for field, column in zip(struct["fields"], schema.fields, strict=True):
         default = default_sql(column)
         if default is not None:

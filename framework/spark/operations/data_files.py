@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.messages.scan_messages import FileField, SplitJson, VectorJson, VectorSpan
+from lockgate.framework.store import check_known_types
 from lockgate.framework.store.schema.nested_fields import fields_inside
-from lockgate.framework.types import to_spark_type, value_to_json
+from lockgate.framework.types import has_spark_type, to_spark_type, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store import ScanPlan, Split, StripeRange, Table, TableSchema
@@ -27,11 +29,26 @@ def fields_of(schema: TableSchema) -> list[FileField]:
         {
             "id": field.id,
             "name": field.name,
-            "type": to_spark_type(field.type),
+            "type": to_spark_type(field.type) if has_spark_type(field.type) else "void",
             "inside": [{"path": list(path), "id": inner.id} for path, inner in fields_inside(field.type)],
         }
         for field in schema.fields
     ]
+
+
+def check_spark_types(schema: TableSchema, names: Iterable[str], written: Iterable[TableSchema]) -> None:
+    """Raise UnsupportedTypeError for columns whose values Spark cannot hold, or that files of schemas
+    `written` may hold in a type that is not known here.
+    """
+    names = list(names)
+    check_known_types(schema, names, written)
+    for field in schema.fields:
+        if field.name in names and not has_spark_type(field.type):
+            others = ", ".join(each.name for each in schema.fields if has_spark_type(each.type))
+            raise UnsupportedTypeError(
+                f"column {field.name!r} cannot be read or written by Spark, which has no type {field.type}. "
+                f"Name the columns; Spark has the types of these: {others}"
+            )
 
 
 def split_message(

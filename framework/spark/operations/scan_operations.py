@@ -25,7 +25,12 @@ from lockgate.framework.spark.messages.scan_messages import (
     SelectiveRequest,
     SplitSizes,
 )
-from lockgate.framework.spark.operations.data_files import fields_of, fits_on_driver, split_message
+from lockgate.framework.spark.operations.data_files import (
+    check_spark_types,
+    fields_of,
+    fits_on_driver,
+    split_message,
+)
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, as_rewrite_reads
 from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_joins, reads_named_snapshot
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
@@ -366,6 +371,8 @@ def plan_answer(
     from lockgate.framework.store.confidential.integrity import IntegrityPolicy
     from lockgate.framework.store.scan.snapshot_selection import split_sizes
 
+    columns = planned.schema.field_names if planned.columns is None else planned.columns
+    check_spark_types(planned.schema, columns, planned.schemas.values())
     merging = any(split.merge for split in planned.splits)
     scope, withheld = None, frozenset[str]()
     if table.keys is not None:

@@ -125,7 +125,7 @@ def _system_spec(
 ) -> SystemSpec:
     return {
         "name": context.full_name(),
-        "schema": to_spark_json(columns),
+        "schema": to_spark_json(columns, opaque=True),
         "single_row": single_row,
         "selects": dict(selects or {}),
     }
@@ -147,7 +147,7 @@ def describe_view(table: Table, suffix: str, described: TableSpec) -> ViewSpec:
     """Describe a system table that shows rows of a table, which is described already."""
     check_readable(table.schema)
     fields = {field["name"]: field for field in described["schema"]["fields"]}
-    shown = to_spark_json(columns_of_system(table, suffix))
+    shown = to_spark_json(columns_of_system(table, suffix), opaque=True)
     for field in shown["fields"]:
         # Marks of decrypted columns, and masks that may be null, go along with the values.
         of_table = fields.get(field["name"], {})

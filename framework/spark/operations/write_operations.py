@@ -32,6 +32,7 @@ from lockgate.framework.spark.messages.write_messages import (
     WriteSpec,
 )
 from lockgate.framework.spark.operations.alterations import merges_schema
+from lockgate.framework.spark.operations.data_files import check_spark_types
 from lockgate.framework.spark.operations.java_encryption import java_options
 from lockgate.framework.spark.operations.partition_operations import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
@@ -68,6 +69,7 @@ def begin(context: OperationContext, request: BeginRequest) -> WriteSpec:
     schema, options = table.schema, table.options
     _check_options(request)
     session = WriteSession.begin(table, _write_options(context, request))
+    check_spark_types(schema, schema.field_names, [])
     _check_rows(table, request)
     _check_keys(schema)
     plan = session.plan()

@@ -33,7 +33,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     SetComment,
     SetOption,
 )
-from lockgate.framework.store.ddl.validation import check_schema
+from lockgate.framework.store.ddl.validation import check_schema, check_storable
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.schema.defaults import default_value, with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
@@ -129,6 +129,7 @@ class _Alteration:
                 f"column {spelled(change.path)!r} cannot be added as NOT NULL: the rows of the table have no "
                 "value for it"
             )
+        check_storable(spelled(change.path), change.type)
         own = self.highest + 1
         kind, self.highest = numbered(change.type, own)
         added = DataField(own, name, kind, change.description)

@@ -65,6 +65,8 @@ def first_schema(schema: Schema) -> TableSchema:
     for key in options:
         check_not_of_others(key)
     typed = TableOptions(options)
+    for field in schema.fields:
+        check_storable(field.name, field.type)
     _check_columns(schema.fields)
     _check_keys(schema.fields, partition, primary)
     if primary:
@@ -89,6 +91,14 @@ def first_schema(schema: Schema) -> TableSchema:
     if len(set(_field_ids(fields))) != len(list(_field_ids(fields))):
         raise InputError(f"field ids must differ: {', '.join(created.field_names)}")
     return created
+
+
+def check_storable(name: str, data_type: DataType) -> None:
+    """Raise UnsupportedTypeError for a new column of a type that this version does not know."""
+    if data_type.holds_opaque:
+        raise UnsupportedTypeError(
+            f"column {name!r} of type {data_type} cannot be stored: this version does not know the type"
+        )
 
 
 def _check_place(options: Mapping[str, object]) -> None:

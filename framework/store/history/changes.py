@@ -24,7 +24,11 @@ from lockgate.framework.store.scan.read_request import ReadRequest, require_unre
 from lockgate.framework.store.scan.readable_files import can_block, waits
 from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch, check_readable
+from lockgate.framework.store.schema.unsupported_features import (
+    check_known_types,
+    check_no_fallback_branch,
+    check_readable,
+)
 from lockgate.framework.store.write.newest_rows import newest_rows
 from lockgate.pushdown import AlwaysTrue
 
@@ -74,6 +78,7 @@ def read_changes(table: TableHandle, request: ReadRequest) -> Iterator[Change]:
     names = tuple(dict.fromkeys(schema.field_names if request.columns is None else request.columns))
     for name in names:
         schema.field(name)
+    check_known_types(schema, names)
     require_unrestricted(table, grant(table, Action.SELECT, names, request.principal), "changes")
     snapshots = []
     for number in range(between.after + 1, between.upto + 1):

@@ -34,6 +34,7 @@ from lockgate.framework.store.scan.matching_rows import LiveRows, MatchingRows, 
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_known_types
 from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expression
 
@@ -286,6 +287,7 @@ class FileReader:
         written = self._schema
         if file.schema_id != self._schema.id:
             written = self._table.schema_of(file.schema_id)
+        check_known_types(self._schema, names, [written])
         wanted = [field.type for field in self._schema.fields if field.name in names]
         nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
         deleted = None if vector is None else read_vector(self._table, vector, file.row_count)

@@ -19,7 +19,11 @@ from lockgate.framework.store.metadata.tag_files import load_tag
 from lockgate.framework.store.scan.snapshot_selection import Between, Selection
 from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_no_branch, check_readable
+from lockgate.framework.store.schema.unsupported_features import (
+    check_known_types,
+    check_no_branch,
+    check_readable,
+)
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -114,11 +118,13 @@ class ReadRequest:
         if self.own_schema and self.names_a_snapshot and snapshot is not None:
             schema = table.schema_of(snapshot.schema_id)
         predicate = normalize(self.predicate)
+        check_known_types(schema, {path[0] for path in columns_of(predicate)})
         to_arrow_expression(predicate, schema.arrow_schema)
         named = {*(self.columns or ()), *(key.field[0] for key in self.order), *also}
         for name in named:
             schema.field(name)
         check_readable(schema, table.schema)
+        check_known_types(schema, (schema.field_names if self.columns is None else named))
         if snapshot is not None:
             check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
         read = named | {path[0] for path in columns_of(predicate)}

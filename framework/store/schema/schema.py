@@ -20,6 +20,7 @@ from lockgate.errors import (
     CorruptFileError,
     LockgateError,
     UnsupportedFormatError,
+    UnsupportedTypeError,
     nearest,
 )
 from lockgate.framework.io import too_large
@@ -36,7 +37,7 @@ from lockgate.framework.types import (
     fields_from_arrow,
     from_spark_json,
     micros_of,
-    parse_field,
+    parse_column,
 )
 
 CURRENT_VERSION = 3
@@ -233,9 +234,17 @@ def _parse(content: Mapping[str, Any], version: int) -> TableSchema:
         options.setdefault("bucket", "1")
     if version <= 2:
         options.setdefault("file.format", "orc")
+    fields = tuple(parse_column(member) for member in content["fields"])
+    keys = {*content["partitionKeys"], *content["primaryKeys"]}
+    for column in fields:
+        if column.type.is_opaque and column.name in keys:
+            raise UnsupportedTypeError(
+                f"column {column.name!r}, which is a key, has the type {column.type}, which this version "
+                "does not know"
+            )
     return TableSchema(
         id=int(content["id"]),
-        fields=tuple(parse_field(member) for member in content["fields"]),
+        fields=fields,
         highest_field_id=int(content["highestFieldId"]),
         partition_keys=tuple(content["partitionKeys"]),
         primary_keys=tuple(content["primaryKeys"]),

@@ -6,9 +6,9 @@ refused by the name of the option. What each option means: `judged_options`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
+from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError, UnsupportedTypeError
 from lockgate.framework.options.changelog_options import INPUT
 from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
@@ -16,6 +16,7 @@ from lockgate.framework.options.table_options import (
     MANIFEST_FORMAT,
     MERGE_ENGINE,
 )
+from lockgate.framework.store.schema.evolution import stored_type
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.written_formats import check_formats
@@ -42,6 +43,22 @@ def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
     for key, value, judged in _refused(now or schema, (Verdict.ELSEWHERE,)):
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+
+
+def check_known_types(schema: TableSchema, names: Iterable[str], written: Iterable[TableSchema] = ()) -> None:
+    """Raise UnsupportedTypeError if a column has, or had in files of schemas `written`, a type that is not
+    known here; names of system columns are passed over.
+    """
+    known = {field.name: field for field in schema.fields}
+    schemas = list(written)
+    for field in (known[name] for name in names if name in known):
+        for data_type in (field.type, *(stored_type(field, each) for each in schemas)):
+            if data_type.is_opaque:
+                others = ", ".join(name for name, each in known.items() if not each.type.is_opaque)
+                raise UnsupportedTypeError(
+                    f"column {field.name!r} of type {data_type} cannot be read: this version does not know "
+                    f"the type. Name the columns to read; these can be: {others}"
+                )
 
 
 def check_unselected(schema: TableSchema, honoured: Collection[str] = ()) -> None:
@@ -83,6 +100,12 @@ def check_no_branch(schema: TableSchema) -> None:
 def check_writable(schema: TableSchema) -> None:
     """Raise UnsupportedFormatError, naming the feature, if the table cannot be written here."""
     options = schema.table_options
+    for field in schema.fields:
+        if field.type.is_opaque:
+            raise UnsupportedFormatError(
+                f"tables with column {field.name!r} of type {field.type} cannot be written: this version "
+                "does not know the type; write them with the engine that made them"
+            )
     for key, value, judged in _refused(schema, _UNWRITABLE):
         raise UnsupportedFormatError(
             f"writing tables with option {key!r} is not supported, here {value!r}: {judged.why}"

@@ -55,6 +55,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class Values {
   private static final String DEFAULT = "CURRENT_DEFAULT";
+  private static final String OPAQUE = "lockgate.opaque";
   private static final Set<String> SPECIAL = Set.of("NaN", "Infinity", "-Infinity");
   private static final JsonNodeFactory MAKE = JsonNodeFactory.instance;
 
@@ -83,8 +84,20 @@ public final class Values {
     return typeToJson(type);
   }
 
+  /** The columns of a table; those of types that Spark does not have are opaque. */
   public static StructType schemaFromJson(JsonNode schema) {
-    return (StructType) DataType.fromJson(schema.isTextual() ? schema.asText() : schema.toString());
+    StructType parsed =
+        (StructType) DataType.fromJson(schema.isTextual() ? schema.asText() : schema.toString());
+    return new StructType(
+        Arrays.stream(parsed.fields()).map(Values::withOpaque).toArray(StructField[]::new));
+  }
+
+  private static StructField withOpaque(StructField field) {
+    if (!field.metadata().contains(OPAQUE)) {
+      return field;
+    }
+    DataType type = new OpaqueType(field.metadata().getString(OPAQUE));
+    return new StructField(field.name(), type, field.nullable(), field.metadata());
   }
 
   /** The fields of a schema as the columns of a table. */
