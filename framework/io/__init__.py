@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.framework.io.addresses import absolute_address, join, resolve
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.io.filesystem import FileInfo, FileSystem, FollowsLinks, MovesFolders
-from lockgate.framework.io.limits import most_unpacked, too_large
+from lockgate.framework.io.limits import most_json, most_unpacked, too_large
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import (
@@ -47,6 +47,7 @@ __all__ = [
     "link_or_copy",
     "make_own_folder",
     "make_private_folder",
+    "most_json",
     "most_unpacked",
     "named_errors",
     "open_private_file",

@@ -32,7 +32,7 @@ _BATCH_ROWS = 1 << 16
 _GREGORIAN = datetime.date(1582, 10, 15)
 _SPARK, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacy"
 _INT32_DIGITS, _INT64_DIGITS = 9, 18
-_MISREAD = (pa.ArrowException, KeyError, OSError, OverflowError, ValueError)
+_MISREAD = (pa.ArrowException, KeyError, OSError, OverflowError, RecursionError, TypeError, ValueError)
 _EXACT = (pa.types.is_signed_integer, pa.types.is_date32, pa.types.is_boolean)
 _EPOCH = datetime.date(1970, 1, 1)
 _GREGORIAN_DAY = (_GREGORIAN - _EPOCH).days
@@ -54,11 +54,11 @@ class ParquetSource:
             except BaseException:
                 self._input.close()
                 raise
-        self._metadata = self._file.metadata
-        self._columns = {
-            self._metadata.schema.column(index).path: index for index in range(self._metadata.num_columns)
-        }
-        self.schema = pa.schema([self._field(field) for field in self._file.schema_arrow])
+            self._metadata = self._file.metadata
+            self._columns = {
+                self._metadata.schema.column(index).path: index for index in range(self._metadata.num_columns)
+            }
+            self.schema = pa.schema([self._field(field) for field in self._file.schema_arrow])
 
     def _opened(self, unit: str) -> Any:
         return pq.ParquetFile(self._input, coerce_int96_timestamp_unit=unit, pre_buffer=False)
@@ -119,15 +119,15 @@ class ParquetSource:
 
     def why_rewritten(self) -> str:
         """Return why its bytes are not those of a data file of a table; empty if they are."""
-        for field in self.schema:
+        for field, stored in zip(self.schema, self._file.schema_arrow, strict=True):
             if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
                 return f"its column {field.name!r} may be stored in another way than a table's"
-            if not self._is_stored_alike(field):
+            if not self._is_stored_alike(field, stored):
                 return f"its column {field.name!r} is stored as {self._physical(field.name)}"
         return ""
 
-    def _is_stored_alike(self, field: pa.Field) -> bool:
-        if field.type != self._file.schema_arrow.field(field.name).type:
+    def _is_stored_alike(self, field: pa.Field, stored: pa.Field) -> bool:
+        if field.type != stored.type:
             return False
         if not pa.types.is_decimal(field.type):
             return not pa.types.is_time(field.type)
@@ -140,7 +140,8 @@ class ParquetSource:
 
     def _of_column(self, field: pa.Field) -> ColumnStatistics:
         found = [] if field.name not in self._columns else self._footer.chunks(field.name)
-        if not found or any(each.null_count is None for each in found):
+        is_counted = sum(each.value_count for each in found) == self.num_rows
+        if not is_counted or any(each.null_count is None for each in found):
             return ColumnStatistics(None, None, None, self.num_rows)
         nulls = sum(each.null_count or 0 for each in found)
         filled = [each for each in found if each.value_count != each.null_count]
@@ -152,9 +153,10 @@ class ParquetSource:
 
     def check_calendar(self) -> None:
         """Raise UnsupportedError if days may be counted by the Julian calendar, as Spark 2 and Hive do."""
-        metadata = self._metadata.metadata or {}
+        with _damage(self._path, PARQUET):
+            metadata, writer = self._metadata.metadata or {}, str(self._metadata.created_by or "")
         is_new = _SPARK in metadata and not any(key.startswith(_LEGACY) for key in metadata)
-        if is_new or "parquet-mr" not in str(self._metadata.created_by or ""):
+        if is_new or "parquet-mr" not in writer:
             return
         for field in self.schema:
             if self._is_before_gregorian(field):
@@ -181,8 +183,9 @@ class AvroSource:
         if not isinstance(schema, dict) or schema.get("type") != "record":
             raise UnsupportedTypeError(f"{path} does not hold records")
         named: dict[str, pa.DataType] = {}
-        fields = [pa.field(field["name"], self._type(field["type"], named)) for field in schema["fields"]]
-        self.schema = pa.schema(fields)
+        with _damage(path, AVRO):
+            fields = [pa.field(each["name"], self._type(each["type"], named)) for each in schema["fields"]]
+            self.schema = pa.schema(fields)
 
     def close(self) -> None:
         """Let go of the rows."""
@@ -200,7 +203,7 @@ class AvroSource:
                 yield pa.RecordBatch.from_pylist(
                     [_plain_row(record) for record in self._records[start : start + _BATCH_ROWS]], self.schema
                 )
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            except _MISREAD as error:
                 raise CorruptFileError(
                     f"{self._path} holds a value that is not of its type: {error}"
                 ) from error
@@ -318,6 +321,8 @@ def _timestamps(array: pa.Array) -> Iterator[np.ndarray]:
 def _bound(stored: bytes | None, data_type: pa.DataType) -> Any:
     """Return a bound of statistics as a value: of whole numbers, days and truths, None for others."""
     if stored is None or not any(is_exact(data_type) for is_exact in _EXACT):
+        return None
+    if len(stored) != (1 if pa.types.is_boolean(data_type) else 4 if data_type.bit_width <= 32 else 8):
         return None
     number = int.from_bytes(stored, "little", signed=True)
     if pa.types.is_boolean(data_type):

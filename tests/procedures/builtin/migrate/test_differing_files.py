@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import datetime
+import io
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,13 +23,14 @@ from hypothesis import strategies as st
 
 from lockgate.errors import CorruptFileError, InputError, LockgateError, ProcedureError, UnsupportedError
 from lockgate.framework import types
+from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.types import DataField
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.migrate import migrate_file, migrate_table
 from lockgate.procedures.builtin.migrate.copy_check import RowsDigest, hash_values
-from lockgate.procedures.builtin.migrate.foreign_files import ParquetSource
-from lockgate.procedures.builtin.migrate.parquet_footers import read_footer
+from lockgate.procedures.builtin.migrate.foreign_files import AvroSource, ParquetSource
+from lockgate.procedures.builtin.migrate.parquet_footers import ColumnChunk, ParquetFooter, read_footer
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 Run = Callable[..., ProcedureResult]
@@ -288,14 +292,121 @@ def test_footers_are_read_or_named_as_damaged(
         whole[place] ^= 1 << data.draw(st.integers(0, 7))
     damaged = folder / "damaged.parquet"
     damaged.write_bytes(whole)
-    with damaged.open("rb") as file:
-        try:
-            read_footer(file, "damaged.parquet")
-        except (CorruptFileError, UnsupportedError) as error:
-            named = str(error)
-        else:
-            return
+    try:
+        source = ParquetSource(LocalFileSystem(), str(damaged))
+        source.statistics()
+        source.why_rewritten()
+        source.check_calendar()
+        source.close()
+    except (CorruptFileError, InputError, UnsupportedError) as error:
+        named = str(error)
+    else:
+        return
     assert "damaged.parquet" in named
+
+
+def _number(value: int) -> bytes:
+    found = b""
+    while value > 127:
+        found, value = found + bytes([value & 127 | 128]), value >> 7
+    return found + bytes([value])
+
+
+def _footer(groups: list[bytes]) -> io.BytesIO:
+    """Return a file whose footer has these row groups, in Thrift's compact protocol."""
+    footer = b"\x49\xfc" + _number(len(groups)) + b"".join(groups) + b"\0"
+    return io.BytesIO(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def _group(path: bytes, bounds: bytes) -> bytes:
+    """Return a row group of one column of 9 values; `bounds` are the fields of its statistics."""
+    metadata = b"\x39\x18" + _number(len(path)) + path + b"\x26\x12" + b"\x7c" + bounds + b"\0" + b"\0"
+    return b"\x19\x1c\x3c" + metadata + b"\0" + b"\0"
+
+
+def test_a_footer_keeps_only_what_its_columns_have() -> None:
+    """Row groups without columns, and large bounds of texts, took a hundred times the bytes of the footer."""
+    large = b"\x58" + _number(70_000) + b"x" * 70_000  # field 5
+    found = read_footer(_footer([b"\x19\x0c\0"] * 50_000 + [_group(b"v", large + b"\x18\x01\x07")]), "a")
+    assert [dict(group) for group in found.groups] == [{"v": ColumnChunk(9, None, b"\x07", None)}]
+
+
+@pytest.mark.parametrize(
+    ("statistics", "null_count"),
+    [(b"\x36\x08", 4), (b"\x36\x01", None), (b"\x36\x14", None), (b"", None)],
+    ids=["counted", "minus", "more", "none"],
+)
+def test_nulls_are_counted_where_the_count_can_be_true(statistics: bytes, null_count: int | None) -> None:
+    found = read_footer(_footer([_group(b"v", statistics)]), "a").chunks("v")
+    assert [each.null_count for each in found] == [null_count]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [b"\x38\x01a", b"\x56\x02", b"\x52", b"\x3c\0", b"\x59\x0c", b"\x58\xff\xff\xff\xff\x0f"],
+    ids=["count is a text", "bound is a number", "a truth", "a structure", "a list", "beyond the end"],
+)
+def test_statistics_of_other_types_are_damage(bounds: bytes) -> None:
+    with pytest.raises(CorruptFileError, match=r"a\.parquet .* footer is damaged"):
+        read_footer(_footer([_group(b"v", bounds)]), "a.parquet")
+
+
+def test_a_footer_larger_than_metadata_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _footer([_group(b"v", b"")] * 100)
+    assert len(read_footer(file, "a.parquet").groups) == 100
+    monkeypatch.setenv("LOCKGATE_METADATA_LIMIT", "1000")
+    with pytest.raises(CorruptFileError, match=r"a\.parquet has a footer of more than 1000 bytes"):
+        read_footer(file, "a.parquet")
+
+
+def test_bounds_of_another_width_are_none(tmp_path: Path) -> None:
+    """Bounds that are not of their type's width, and counts that do not add up, prune nothing."""
+    write(tmp_path / "o", "a", v=[3, None, 5], d=[DAY] * 3)
+    source = ParquetSource(LocalFileSystem(), str(tmp_path / "o" / "a"))
+    chunks = source._footer.groups[0]
+    wide = replace(chunks["v"], minimum=b"", maximum=b"\1\2")
+    more = replace(chunks["d"], value_count=4)
+    source._footer = ParquetFooter([{"v": wide, "d": more}])
+    found = source.statistics()
+    source.close()
+    assert (found["v"].minimum, found["v"].maximum, found["v"].null_count) == (None, None, 1)
+    assert (found["d"].minimum, found["d"].maximum, found["d"].null_count) == (None, None, None)
+
+
+def test_a_writer_that_is_no_text_is_damage(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "o", "a.parquet", v=[1])
+    whole = (tmp_path / "o" / "a.parquet").read_bytes()
+    (tmp_path / "o" / "a.parquet").write_bytes(whole.replace(b"parquet-cpp-arrow", b"\xff" * 17))
+    with pytest.raises(CorruptFileError, match=r"a\.parquet cannot be read"):
+        migrate(run, tmp_path / "o")
+
+
+def test_columns_of_one_name_are_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "o").mkdir()
+    rows = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["v", "v"])
+    pq.write_table(rows, tmp_path / "o" / "a.parquet")
+    with pytest.raises(LockgateError, match="'v'"):
+        migrate(run, tmp_path / "o")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 90},
+            "a.avro cannot be read as a avro file",
+        ),
+        ({"type": "bytes", "logicalType": "decimal", "precision": "x"}, "a.avro"),
+    ],
+)
+def test_types_of_avro_that_are_none_are_named(tmp_path: Path, kind: dict[str, Any], message: str) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "v", "type": kind}]}
+    text = json.dumps(schema).encode()
+    path = tmp_path / "a.avro"
+    header = b"Obj\1" + b"\x02" + b"\x16avro.schema" + _number(len(text) * 2) + text + b"\0" + b"s" * 16
+    path.write_bytes(header)
+    with pytest.raises(LockgateError, match=message):
+        AvroSource(LocalFileSystem(), str(path))
 
 
 def test_bounds_of_footers_are_those_of_the_values(catalog: Catalog, tmp_path: Path) -> None:
