@@ -16,6 +16,8 @@ _SIZE_UNITS = {"": 1, "b": 1, "kb": 2**10, "k": 2**10, "mb": 2**20, "m": 2**20, 
 _SIZE_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "bytes": 1}
 _TIME_UNITS = {"ms": 0.001, "": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0}
 _TIME_UNITS |= {"minute": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+# So much of a value stands in messages.
+_SHOWN = 100
 _FOLDER = re.compile(r"[^\x00-\x1f\x7f/\\]+")
 _QUANTITY = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 
@@ -146,7 +148,8 @@ class Option(Generic[T]):
         try:
             return self.parse(text)
         except ValueError as error:
-            raise OptionError(f"option {self.key!r} cannot be {text!r}: {error}") from None
+            value = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            raise OptionError(f"option {self.key!r} cannot be {value!r}: {error}") from None
 
 
 def parse_share(text: str) -> float:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from lockgate.errors import InputError
 
+_MAX_LENGTH, _MAX_DEPTH = 200, 16
 _MOST_DIGITS = 19
 _BASE_YEAR = 2000
 _DIGITS = frozenset("0123456789")
@@ -160,6 +161,9 @@ class DatePattern:
 @lru_cache(maxsize=128)
 def date_pattern(pattern: str) -> DatePattern:
     """Return the pattern that a text of Java's letters describes; InputError for one without a date."""
+    if len(pattern) > _MAX_LENGTH:
+        why = f"it has {len(pattern):,} characters, more than {_MAX_LENGTH}"
+        raise _refusal(f"{pattern[:20]}...", why)
     parts = tuple(_read(pattern))
     letters = {part.letter for part in _numbers(parts)}
     if not letters & {"y", "u"} or not ({"M", "d"} <= letters or "D" in letters):
@@ -224,6 +228,8 @@ def _read(pattern: str) -> list[_Part]:
         if character == "[":
             sections[-1].head = None
             sections.append(_Section())
+            if len(sections) > _MAX_DEPTH:
+                raise _refusal(pattern, f"'[' is nested deeper than {_MAX_DEPTH - 1} levels")
         elif character == "]":
             if len(sections) == 1:
                 raise _refusal(pattern, "']' has no '[' before it")

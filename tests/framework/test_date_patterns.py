@@ -49,6 +49,23 @@ def test_patterns_without_a_date_or_of_a_language_are_refused(pattern: str) -> N
         date_pattern(pattern)
 
 
+@pytest.mark.parametrize("pattern", ["[" * 600 + "yyyy-MM-dd", "yyyy-MM-dd'" + "x" * 100_000, "y" * 100_000])
+def test_long_patterns_are_refused_without_their_text(pattern: str) -> None:
+    with pytest.raises(InputError, match="characters, more than 200") as refused:
+        date_pattern(pattern)
+    assert len(str(refused.value)) < 120
+
+
+def test_optional_parts_nest_to_a_bounded_depth() -> None:
+    text = "yyyy-MM-dd" + "[' ']" * 10
+    for depth in range(15):
+        text = f"[{text}]" if depth else text
+    pattern = date_pattern(text)
+    assert pattern.parse("2026-01-31") == datetime.datetime(2026, 1, 31)
+    with pytest.raises(InputError, match="nested deeper than 15 levels"):
+        date_pattern("[" * 16 + "yyyy-MM-dd" + "]" * 16)
+
+
 def test_java_still_gives_these_vectors() -> None:
     java = shutil.which("java")
     if java is None or shutil.which("javac") is None:

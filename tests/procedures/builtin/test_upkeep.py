@@ -150,6 +150,10 @@ def test_the_tables_options_say_what_expires(catalog: Catalog, run: Run) -> None
     ):
         with pytest.raises(OptionError, match=f"'partition.{key}' cannot be '{text}'"):
             catalog.create_table("db.p", Schema.from_arrow(schema, options={f"partition.{key}": text}))
+    long = Schema.from_arrow(schema, options={"partition.timestamp-formatter": "[" * 600 + "yyyy-MM-dd"})
+    with pytest.raises(OptionError, match="has 610 characters, more than 200") as refused:
+        catalog.create_table("db.p", long)
+    assert len(str(refused.value)) < 300
 
 
 def test_a_tag_may_be_kept_for_longer_than_there_are_years(parts: Table, run: Run) -> None:
