@@ -1,4 +1,4 @@
-"""Adds the connector jar to the wheel; everything else is in pyproject.toml."""
+"""Checks the connector's jars that go into the wheel; everything else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-HERE = Path(__file__).parent
+JAVA = Path(__file__).parent / "framework" / "spark" / "java"
 
 
-class BuildWithConnector(build_py):
-    """Build the connector before the packages are copied, so that the jar is copied with them."""
+class BuildWithConnectors(build_py):
+    """Take the jars that were built before: no Spark and no JDK is needed to make a wheel."""
 
     def run(self) -> None:
         # An editable installation reads the jar where ./dev builds it.
         if not self.editable_mode:
-            script = runpy.run_path(str(HERE / "framework" / "spark" / "java" / "build_connector.py"))
-            script["build"]()
+            builder = runpy.run_path(str(JAVA / "build_connector.py"))
+            missing, faults = builder["missing_jars"](), builder["jar_faults"]()
+            if len(missing) == len(builder["minors"]()):
+                faults = [f"{builder['JARS']} holds no connector jar"]
+            if faults:
+                raise SystemExit(
+                    f"{'; '.join(faults)}. Build the jars: ./dev jars, or {JAVA / 'build_connector.py'} "
+                    "FOLDER for the folder of one Spark's jars"
+                )
+            if missing:
+                self.warn(f"this wheel has no connector for Spark {', '.join(missing)}")
         super().run()
 
 
-setup(cmdclass={"build_py": BuildWithConnector})
+setup(cmdclass={"build_py": BuildWithConnectors})

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.framework.spark.bridge import connector_jars
+from lockgate.framework.spark.java import build_connector
+
 ROOT = Path(__file__).resolve().parent.parent
-JAR = "framework/spark/lockgate-spark.jar"
+JARS = "framework/spark/jars"
 NOT_IN_A_JRE = {"javac", "jar", "jshell", "javadoc"}
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "*.jar", "tests", "docs"
@@ -26,8 +29,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     shutil.copytree(ROOT, source, symlinks=True, ignore=LEFT_OUT)
-    # The jar is as new as its sources, since ./dev builds it before tests: javac need not run again.
-    shutil.copy2(ROOT / JAR, source / JAR)
+    # Of the jars that a checkout has, those that ./dev built before tests are as new as their sources.
+    (source / JARS).mkdir(exist_ok=True)
+    for each in (ROOT / JARS).glob("*.jar"):
+        if build_connector.is_current(each):
+            shutil.copy2(each, source / JARS)
     command = [
         sys.executable,
         "-m",
@@ -72,7 +78,8 @@ def jre_only(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_it_carries_all_that_is_needed(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert "lockgate/framework/spark/lockgate-spark.jar" in names
+    assert f"lockgate/{JARS}/{connector_jars.jar().name}" in names
+    assert "lockgate/framework/spark/spark_versions.toml" in names
     assert "lockgate/py.typed" in names
     for package in ("framework", "lookup", "procedures", "pushdown"):
         assert f"lockgate/{package}/__init__.py" in names

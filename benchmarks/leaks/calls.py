@@ -15,7 +15,7 @@ from typing import Any
 from harness import emit, interleaved, ratio
 from sessions import open_lake
 
-from lockgate.framework.spark.bridge.gateway import jar as connector_jar
+from lockgate.framework.spark.bridge.connector_jars import jar as connector_jar
 
 BUILDER = Path(__file__).resolve().parents[2] / "framework" / "spark" / "java" / "build_connector.py"
 _CALLS = 500

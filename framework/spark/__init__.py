@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
+    from lockgate.framework.spark.bridge.connector_jars import jar, maven_coordinates
     from lockgate.framework.spark.bridge.dispatcher import dispatcher
     from lockgate.framework.spark.context.driver_jvm import java_class
     from lockgate.framework.spark.context.operation_context import OperationContext
@@ -39,7 +40,9 @@ _HOMES = {
     "dispatcher": ".bridge.dispatcher",
     "fault_in": ".messages.shapes",
     "inspect_sql": ".context.sql_inspection",
+    "jar": ".bridge.connector_jars",
     "java_class": ".context.driver_jvm",
+    "maven_coordinates": ".bridge.connector_jars",
     "shape_of": ".messages.shapes",
     "target_of": ".enforcement.decisions",
 }
@@ -61,7 +64,9 @@ __all__ = [
     "dispatcher",
     "fault_in",
     "inspect_sql",
+    "jar",
     "java_class",
+    "maven_coordinates",
     "shape_of",
     "target_of",
 ]

@@ -11,8 +11,7 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
-    from lockgate.framework.spark import Lake, attach, configure, connect, inspect_sql
-    from lockgate.framework.spark.bridge.gateway import jar
+    from lockgate.framework.spark import Lake, attach, configure, connect, inspect_sql, jar
     from lockgate.framework.store import Catalog
     from lockgate.lookup import lookup_join
 
@@ -45,7 +44,7 @@ _HOMES = {
     "connect": "lockgate.framework.spark",
     "create_key_file": "lockgate.framework.keys",
     "inspect_sql": "lockgate.framework.spark",
-    "jar": "lockgate.framework.spark.bridge.gateway",
+    "jar": "lockgate.framework.spark",
     "lookup_join": "lockgate.lookup",
 }
 

@@ -18,6 +18,7 @@ import lockgate
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.bridge_server import BridgeServer
+from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def test_what_lineage_records_waits_for_python(lake: Lake, own_server: BridgeSer
 def test_an_impostor_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
     """A folder that is not this user's alone, and a socket that answers nonsense."""
     bridge = jvm(spark).io.lockgate.spark.bridge.Bridge
-    version, protocol = bridge.version(), bridge.protocol()
+    version, protocol = VERSION, BRIDGE_PROTOCOL
     with pytest.raises(Py4JJavaError, match="IOException"):
         bridge.register(str(tmp_path / "missing"), "x" * 64, version, protocol)
     folder = Path(f"/tmp/lockgate-test-{os.getpid()}")

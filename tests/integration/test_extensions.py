@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lockgate.framework.spark.bridge.gateway import jar
+from lockgate.framework.spark.bridge.connector_jars import jar
 from lockgate.framework.spark.session.session import (
     CATALOG_CLASS,
     EXTENSIONS_CLASS,

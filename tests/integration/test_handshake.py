@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from lockgate.errors import BridgeError, VersionMismatchError
-from lockgate.framework.spark.bridge import gateway
+from lockgate.errors import VersionMismatchError
+from lockgate.framework.spark.bridge import connector_jars, gateway
+from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def run(code: str, *arguments: str) -> str:
 
 
 def test_the_jar_tells_its_version(spark: SparkSession) -> None:
-    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
-    assert bridge.version() == VERSION
-    assert bridge.protocol() == BRIDGE_PROTOCOL
-    assert bridge.isAttached()
+    connector = java_class(spark, "io.lockgate.spark.bridge.ConnectorVersion")
+    assert connector.version() == VERSION
+    assert connector.protocol() == BRIDGE_PROTOCOL
+    assert java_class(spark, "io.lockgate.spark.bridge.Bridge").isAttached()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_another_jar_is_refused(version: str, protocol: int) -> None:
     message = str(refused.value)
     assert version in message
     assert VERSION in message
-    assert f"spark.jars={gateway.JAR}" in message
+    assert f"spark.jars={connector_jars.jar()}" in message
 
 
 def test_java_refuses_another_package(spark: SparkSession) -> None:
@@ -58,7 +59,10 @@ def test_java_refuses_another_package(spark: SparkSession) -> None:
     ("compiled", "running", "runs"),
     [
         ("4.3.0", "4.3.1", True),
-        ("4.3.0", "4.2.1", True),
+        ("4.3.0", "4.2.1", False),
+        ("4.3.0", "4.3.2-amzn-0", True),
+        ("4.1.4", "4.10.0", False),
+        ("4.0.5", "4.0.1.7.3.1", True),
         ("4.3.0", "4.1.4", False),
         ("4.1.4", "4.2.0", False),
         ("4.1.0", "4.1.4", True),
@@ -66,9 +70,9 @@ def test_java_refuses_another_package(spark: SparkSession) -> None:
     ],
 )
 def test_a_jar_for_another_spark(spark: SparkSession, compiled: str, running: str, *, runs: bool) -> None:
-    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
-    assert bridge.sparkFault() is None
-    fault = bridge.sparkFault(compiled, running)
+    connector = java_class(spark, "io.lockgate.spark.bridge.ConnectorVersion")
+    assert connector.fault() is None
+    fault = connector.fault(compiled, running)
     assert (fault is None) == runs
     if fault is not None:
         assert compiled in fault
@@ -84,12 +88,11 @@ def test_a_jar_for_another_spark(spark: SparkSession, compiled: str, running: st
     ],
 )
 def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path, properties: str, named: str) -> None:
-    # Classes of Spark became interfaces between these two.
     spark = "4.3.0" if pyspark.__version__.startswith("4.1.") else "4.1.4"
     properties, named = properties.format(other=spark), named.format(other=spark)
     other = tmp_path / "other.jar"
     entry = "io/lockgate/spark/version.properties"
-    with zipfile.ZipFile(gateway.jar()) as real, zipfile.ZipFile(other, "w") as changed:
+    with zipfile.ZipFile(connector_jars.jar()) as real, zipfile.ZipFile(other, "w") as changed:
         for name in real.namelist():
             content = properties.encode() if name == entry else real.read(name)
             changed.writestr(name, content)
@@ -129,7 +132,7 @@ def test_a_session_without_the_jar_says_how_to_get_it(tmp_path: Path) -> None:
         str(tmp_path),
     )
     assert printed.startswith("BridgeError")
-    assert "lockgate-spark.jar" in printed
+    assert f"spark.jars={connector_jars.jar()}" in printed
 
 
 @pytest.mark.cluster
@@ -179,6 +182,6 @@ def test_plain_confs_need_attach(tmp_path: Path) -> None:
 
 
 def test_a_missing_jar_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(gateway, "JAR", tmp_path / "none.jar")
-    with pytest.raises(BridgeError, match=r"\./dev build"):
-        gateway.jar()
+    monkeypatch.setattr(connector_jars, "JARS", tmp_path)
+    with pytest.raises(VersionMismatchError, match=r"\./dev build"):
+        connector_jars.jar()

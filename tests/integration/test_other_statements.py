@@ -16,7 +16,7 @@ import pytest
 from pyspark.errors import ParseException
 from tpc_texts import tpcds, tpcds_tables, tpch
 
-from lockgate.framework.spark.bridge.gateway import jar
+from lockgate.framework.spark.bridge.connector_jars import jar
 from lockgate.framework.spark.session.session import EXTENSIONS_CLASS, EXTENSIONS_CONF
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from java_tests import java_program, test_jar
 
 from lockgate.errors import LockgateError, LookupCacheError, SnapshotNotFoundError, UnsafePathError
-from lockgate.framework.spark.bridge.gateway import jar
+from lockgate.framework.spark.bridge.connector_jars import jar
 from lockgate.framework.spark.java.build_connector import find_spark_jars
 from lockgate.framework.store import Catalog, Schema
 from lockgate.lookup.cache.builder import fingerprint

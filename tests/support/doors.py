@@ -16,7 +16,7 @@ import psutil
 import pyspark
 import pytest
 
-from lockgate.framework.spark.bridge import gateway
+from lockgate.framework.spark.bridge import connector_jars
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 240.0
@@ -25,7 +25,7 @@ START_SECONDS = 240.0
 def confs(warehouse: Path, **more: str) -> list[str]:
     """Return spark-submit's arguments for a catalog `lake`."""
     values = {
-        "spark.jars": str(gateway.jar()),
+        "spark.jars": str(connector_jars.jar()),
         "spark.plugins": "io.lockgate.spark.LockgatePlugin",
         "spark.sql.extensions": "io.lockgate.spark.LockgateExtensions",
         "spark.sql.catalog.lake": "io.lockgate.spark.LockgateCatalog",

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from lockgate.framework.spark.bridge.gateway import jar
+from lockgate.framework.spark.bridge.connector_jars import jar
 
 SOURCES = Path(__file__).parents[1] / "java"
 BUILDER = Path(__file__).parents[2] / "framework" / "spark" / "java" / "build_connector.py"

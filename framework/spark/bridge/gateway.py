@@ -1,4 +1,4 @@
-"""The way between this process and the JVM: the jar, its version, and the dispatcher that answers it."""
+"""The way between this process and the JVM: the version of its jar, and the dispatcher that answers it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, VersionMismatchError
 from lockgate.framework.plugins import plugins, session_settings
 from lockgate.framework.spark.bridge.bridge_server import BridgeServer
+from lockgate.framework.spark.bridge.connector_jars import jar
 from lockgate.framework.spark.context.driver_jvm import java_class
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
-
-JAR = Path(__file__).resolve().parents[1] / "lockgate-spark.jar"
-
-
-def jar() -> Path:
-    """Return the path of the connector jar; BridgeError says how to build it if it is missing."""
-    if not JAR.is_file():
-        raise BridgeError(
-            f"the connector jar {JAR} is missing: in a checkout run ./dev build, else reinstall lockgate"
-        )
-    return JAR
 
 
 def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
@@ -43,8 +32,9 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
     from py4j.protocol import Py4JJavaError
 
     bridge = _bridge(spark)
-    check_version(str(bridge.version()), int(bridge.protocol()))
-    fault = bridge.sparkFault()
+    connector = java_class(spark, "io.lockgate.spark.bridge.ConnectorVersion")
+    check_version(str(connector.version()), int(connector.protocol()))
+    fault = connector.fault()
     if fault is not None:
         raise VersionMismatchError(str(fault).removeprefix("VersionMismatchError: "))
     dispatcher.sessions.attach(spark)
@@ -125,7 +115,7 @@ def check_version(jar_version: str, jar_protocol: int) -> None:
 
 def _remedy() -> str:
     return (
-        f"take the jar that belongs to the package, spark.jars={JAR}, "
+        f"take the jar that belongs to the package, spark.jars={jar()}, "
         "or install the package that belongs to the jar"
     )
 
@@ -141,6 +131,7 @@ def _bridge(spark: SparkSession) -> Any:
     if type(bridge).__name__ != "JavaClass":
         raise BridgeError(
             "the Spark session does not have the connector jar: start it with "
-            f"spark.jars={JAR} (lockgate.configure(builder) sets it), before the first session of the process"
+            f"spark.jars={jar()} (lockgate.configure(builder) sets it), before the first session of the "
+            "process"
         )
     return bridge

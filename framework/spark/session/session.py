@@ -12,8 +12,9 @@ from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
 from lockgate.framework.io import absolute_address
 from lockgate.framework.keys import KeyProvider, key_file_of
 from lockgate.framework.plugins import check_setting_names, plugins
+from lockgate.framework.spark.bridge.connector_jars import jar
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
-from lockgate.framework.spark.bridge.gateway import jar, register
+from lockgate.framework.spark.bridge.gateway import register
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs, java_class
 from lockgate.framework.spark.enforcement.catalog_rights import name_of
 from lockgate.framework.spark.session.start_confs import conf_at_start

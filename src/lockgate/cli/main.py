@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.cli.command_parts import KEYS_HELP, WholeNames
+from lockgate.cli.jar_command import JAR_EXAMPLES, add_jar
 from lockgate.cli.key_commands import add_keys
 from lockgate.cli.lookup_commands import add_lookup
 from lockgate.cli.orc_commands import add_orc
@@ -73,6 +74,16 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
             description="List the tables of a warehouse, one a line.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=_TABLES_EXAMPLES,
+        )
+    )
+    add_jar(
+        commands.add_parser(
+            "jar",
+            help="print the connector jar for a Spark",
+            description="Print the path of the connector jar for a Spark, by default for the one that "
+            "pyspark starts here.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=JAR_EXAMPLES,
         )
     )
     add_orc(_group(commands, "orc", "inspect, verify, encrypt, decrypt and rekey ORC files"))

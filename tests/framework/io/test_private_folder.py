@@ -27,7 +27,7 @@ from lockgate.framework.io.private_folder import (
     make_private_folder,
     open_private_file,
 )
-from lockgate.framework.spark.bridge.gateway import jar
+from lockgate.framework.spark.bridge.connector_jars import jar
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES: list[dict[str, Any]] = json.loads((ROOT / "tests" / "fixtures" / "private_folders.json").read_text())

@@ -21,7 +21,7 @@ from governed_holes import KINDS, ROWS, TABLES, USERS, Hole, names, preparations
 from java_tests import test_jar
 from ranger_world import allow, service
 
-from lockgate.framework.spark.bridge import gateway
+from lockgate.framework.spark.bridge import connector_jars
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -77,7 +77,7 @@ def door(
     folder = tmp_path_factory.mktemp("tables")
     governed_holes.make_folder(folder / "folders" / "holes")
     more = {
-        "spark.jars": f"{gateway.jar()},{test_jar()}",
+        "spark.jars": f"{connector_jars.jar()},{test_jar()}",
         "spark.sql.catalog.folders": "io.lockgate.spark.enforcement.FolderCatalog",
         "spark.sql.catalog.folders.folder": str(folder / "folders"),
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),

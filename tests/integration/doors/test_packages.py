@@ -13,7 +13,7 @@ import pyspark
 import pytest
 from doors import SPARK_HOME, confs, environment
 
-from lockgate.framework.spark.bridge import gateway
+from lockgate.framework.spark.bridge import connector_jars
 from lockgate.framework.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +31,7 @@ SELECT id, 'read' FROM lake.db.t;
 
 
 def test_the_jar_carries_its_pom() -> None:
-    with zipfile.ZipFile(gateway.jar()) as jar:
+    with zipfile.ZipFile(connector_jars.jar()) as jar:
         folder = f"META-INF/maven/io.lockgate/{ARTIFACT}"
         pom = ElementTree.fromstring(jar.read(f"{folder}/pom.xml"))
         properties = jar.read(f"{folder}/pom.properties").decode()
@@ -60,7 +60,14 @@ def test_spark_sql_takes_it_from_a_local_repository(tmp_path: Path) -> None:
     if shutil.which("mvn") is None:
         pytest.skip("needs Maven: sudo apt-get install maven")
     repository = tmp_path / ".m2" / "repository"
-    command = ["mvn", "-q", "-B", INSTALL, f"-Dfile={gateway.jar()}", f"-DlocalRepositoryPath={repository}"]
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        INSTALL,
+        f"-Dfile={connector_jars.jar()}",
+        f"-DlocalRepositoryPath={repository}",
+    ]
     subprocess.run(command, check=True, timeout=300)
     # Spark looks in ~/.m2/repository first; it finds the artifact there and asks nobody else.
     without_jar = [each for each in confs(tmp_path / "lake") if not each.startswith("spark.jars=")]

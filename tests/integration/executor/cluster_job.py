@@ -59,7 +59,7 @@ def without_plugin(folder: Path) -> dict[str, Any]:
     from pyspark.sql import SparkSession
 
     import lockgate
-    from lockgate.framework.spark.bridge.gateway import jar
+    from lockgate.framework.spark.bridge.connector_jars import jar
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.jars", str(jar()))
     builder = builder.config("spark.sql.extensions", "io.lockgate.spark.LockgateExtensions")

@@ -188,7 +188,7 @@ def detached(folder: Path) -> dict[str, Any]:
 
     import lockgate
     from lockgate import lookup
-    from lockgate.framework.spark.bridge.gateway import jar
+    from lockgate.framework.spark.bridge.connector_jars import jar
 
     lookup.close_all()
     # The JVM remembers what it was started with.

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.orc
 from plain_dispatcher import PlainDispatcher, PlainTable
 
-LOCKGATE_JAR = Path(__file__).parents[3] / "framework" / "spark" / "lockgate-spark.jar"
+from lockgate.framework.spark.bridge.connector_jars import jar
+
 SCHEMA = "id BIGINT, ntz TIMESTAMP_NTZ, ltz TIMESTAMP"
 
 
@@ -20,7 +21,7 @@ def _session(zone: str, folder: Path) -> Any:
 
     return (
         SparkSession.builder.master("local[1]")
-        .config("spark.jars", str(LOCKGATE_JAR))
+        .config("spark.jars", str(jar()))
         .config("spark.driver.extraJavaOptions", f"-Duser.timezone={zone}")
         .config("spark.sql.extensions", "io.lockgate.spark.LockgateExtensions")
         .config("spark.sql.catalog.lake", "io.lockgate.spark.LockgateCatalog")

@@ -4,10 +4,12 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.ConnectorVersion;
 import io.lockgate.spark.bridge.PythonHandle;
 import io.lockgate.spark.catalog.AppendTable;
 import io.lockgate.spark.catalog.Callers;
 import io.lockgate.spark.catalog.CatalogRequests;
+import io.lockgate.spark.catalog.DefinedTables;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.PrimaryKeyTable;
 import io.lockgate.spark.catalog.Procedures;
@@ -18,7 +20,6 @@ import io.lockgate.spark.catalog.ViewTable;
 import io.lockgate.spark.enforcement.parts.PartRegistry;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.files.WordMatch;
-import io.lockgate.spark.rules.changes.ChangesCatalog;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -31,12 +32,10 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
@@ -48,20 +47,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by
  * Python.
  */
-public final class LockgateCatalog extends ChangesCatalog
-    implements StagingTableCatalog,
-        SupportsNamespaces,
-        ProcedureCatalog,
-        FunctionCatalog,
-        PythonHandle {
+public final class LockgateCatalog extends DefinedTables
+    implements SupportsNamespaces, ProcedureCatalog, FunctionCatalog, PythonHandle {
   private String name;
   private CatalogRequests requests;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    if (Bridge.sparkFault() != null) {
-      throw Bridge.failure(Bridge.sparkFault());
+    if (ConnectorVersion.fault() != null) {
+      throw Bridge.failure(ConnectorVersion.fault());
     }
     if (!LockgateExtensions.isIn(SparkSession.active())) {
       throw Bridge.failure(LockgateExtensions.MISSING);
@@ -171,11 +166,6 @@ public final class LockgateCatalog extends ChangesCatalog
   }
 
   @Override
-  public Table createTable(Identifier identifier, TableInfo info) {
-    return create(identifier, info.schema(), info.partitions(), info.properties());
-  }
-
-  @Override
   @SuppressWarnings("deprecation") // Spark still calls it for some statements
   public Table createTable(
       Identifier identifier,
@@ -185,7 +175,8 @@ public final class LockgateCatalog extends ChangesCatalog
     return create(identifier, schema, partitioning, properties);
   }
 
-  private Table create(
+  @Override
+  protected Table create(
       Identifier identifier,
       StructType schema,
       Transform[] partitioning,
@@ -195,11 +186,16 @@ public final class LockgateCatalog extends ChangesCatalog
         identifier, Bridge.ask("table.create", request.put("for_stream", Callers.areToTable())));
   }
 
-  /** CREATE TABLE ... LIKE, for which Spark before 4.3 calls no catalog. */
-  public Table createTableLike(Identifier identifier, TableInfo info, Table source) {
-    Map<String, String> properties = new HashMap<>(info.properties());
+  @Override
+  protected Table createLike(
+      Identifier identifier,
+      StructType schema,
+      Transform[] partitioning,
+      Map<String, String> described,
+      Table source) {
+    Map<String, String> properties = new HashMap<>(described);
     if (!(source instanceof LockgateTable like)) {
-      return create(identifier, info.schema(), info.partitions(), properties);
+      return create(identifier, schema, partitioning, properties);
     }
     ObjectNode request = requests.at(identifier);
     request.set("source", like.request());
@@ -210,24 +206,14 @@ public final class LockgateCatalog extends ChangesCatalog
   // --- tables made by a query, and tables that replace others ---
 
   @Override
-  public StagedTable stageCreate(Identifier identifier, TableInfo info) {
-    return stage(identifier, info, true, false);
-  }
-
-  @Override
-  public StagedTable stageReplace(Identifier identifier, TableInfo info) {
-    return stage(identifier, info, false, true);
-  }
-
-  @Override
-  public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
-    return stage(identifier, info, true, true);
-  }
-
-  private StagedTable stage(
-      Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
-    ObjectNode request =
-        requests.definition(identifier, info.schema(), info.partitions(), info.properties());
+  protected StagedTable stage(
+      Identifier identifier,
+      StructType schema,
+      Transform[] partitioning,
+      Map<String, String> properties,
+      boolean mayCreate,
+      boolean mayReplace) {
+    ObjectNode request = requests.definition(identifier, schema, partitioning, properties);
     JsonNode spec =
         Bridge.ask(
             "table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
@@ -324,7 +310,7 @@ public final class LockgateCatalog extends ChangesCatalog
         requests.at(identifier), Bridge.ask("procedure.load", requests.at(identifier)));
   }
 
-  @Override
+  /** SHOW PROCEDURES, which Spark has since 4.1. */
   public Identifier[] listProcedures(String[] namespace) {
     JsonNode procedures = Bridge.ask("procedure.list", requests.in(namespace)).get("procedures");
     Identifier[] out = new Identifier[procedures.size()];

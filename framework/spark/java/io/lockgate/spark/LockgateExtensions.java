@@ -1,5 +1,6 @@
 package io.lockgate.spark;
 
+import io.lockgate.spark.bridge.ConnectorVersion;
 import io.lockgate.spark.enforcement.Govern;
 import io.lockgate.spark.enforcement.LastCheck;
 import io.lockgate.spark.enforcement.PathRights;
@@ -54,6 +55,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    ConnectorVersion.check();
     extensions.injectParser(
         (session, parser) ->
             ServerVariables.over((SparkSession) session, LookupParser.over(parser)));

@@ -3,6 +3,7 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.ConnectorVersion;
 import io.lockgate.spark.enforcement.parts.DriverLink;
 import io.lockgate.spark.enforcement.parts.ExecutorQuestions;
 import io.lockgate.spark.enforcement.parts.Part;
@@ -27,6 +28,7 @@ import org.apache.spark.api.plugin.SparkPlugin;
 public final class LockgatePlugin implements SparkPlugin {
   @Override
   public DriverPlugin driverPlugin() {
+    ConnectorVersion.check();
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
@@ -43,6 +45,7 @@ public final class LockgatePlugin implements SparkPlugin {
 
   @Override
   public ExecutorPlugin executorPlugin() {
+    ConnectorVersion.check();
     return new ExecutorPlugin() {
       private final List<AutoCloseable> started = new ArrayList<>();
 

@@ -4,12 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
-import java.util.Properties;
 import java.util.Set;
-import org.apache.spark.package$;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests of Java to the driver's Python, and the registration of that Python. */
@@ -36,7 +33,6 @@ public final class Bridge {
           "table.load",
           "table.list");
 
-  private static final Properties VERSION = readVersion();
   private static volatile PythonSide python;
   private static volatile boolean governed;
 
@@ -48,8 +44,12 @@ public final class Bridge {
    */
   public static synchronized String register(
       String folder, String secret, String version, int protocol) throws IOException {
-    if (!version.equals(version()) || protocol != protocol()) {
-      return "the connector jar is of version " + version() + " (protocol " + protocol() + ")";
+    if (!version.equals(ConnectorVersion.version()) || protocol != ConnectorVersion.protocol()) {
+      return "the connector jar is of version "
+          + ConnectorVersion.version()
+          + " (protocol "
+          + ConnectorVersion.protocol()
+          + ")";
     }
     PythonSide before = python;
     if (before == null || !before.is(folder, secret)) {
@@ -96,34 +96,6 @@ public final class Bridge {
   /** Notes that the next statement asks whether anybody decides about access. */
   public static void askAgain() {
     governed = true;
-  }
-
-  public static String version() {
-    return VERSION.getProperty("version", "unknown");
-  }
-
-  public static int protocol() {
-    return Integer.parseInt(VERSION.getProperty("protocol", "-1"));
-  }
-
-  /**
-   * The fault of this jar in this Spark, or null: between 4.1 and 4.2 classes of Spark became
-   * interfaces, so that code compiled against one does not run in the other.
-   */
-  public static String sparkFault() {
-    return sparkFault(VERSION.getProperty("spark", "unknown"), package$.MODULE$.SPARK_VERSION());
-  }
-
-  /** The fault of a jar that was compiled for one version of Spark in another, or null. */
-  public static String sparkFault(String compiled, String running) {
-    if (compiled.startsWith("4.1.") == running.startsWith("4.1.")) {
-      return null;
-    }
-    return "VersionMismatchError: the connector jar is compiled for Spark "
-        + compiled
-        + ", and this is Spark "
-        + running
-        + ": take the jar for this Spark, or build it again where this pyspark is installed";
   }
 
   public static ObjectNode object() {
@@ -187,18 +159,5 @@ public final class Bridge {
    */
   public static RuntimeException failure(String message) {
     return Failure.thrown(message, null, null);
-  }
-
-  private static Properties readVersion() {
-    Properties properties = new Properties();
-    try (InputStream in =
-        Bridge.class.getResourceAsStream("/io/lockgate/spark/version.properties")) {
-      if (in != null) {
-        properties.load(in);
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return properties;
   }
 }

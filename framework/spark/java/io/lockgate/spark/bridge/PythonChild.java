@@ -249,7 +249,7 @@ final class PythonChild {
             + ". It needs the package: '"
             + python
             + " -m pip install lockgate=="
-            + Bridge.version()
+            + ConnectorVersion.version()
             + "', or another Python in "
             + PYTHON
             + printed,

@@ -16,6 +16,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement;
@@ -49,6 +50,12 @@ public abstract class LockgateTable extends LoadedTable
 
   LockgateTable(ObjectNode request, JsonNode spec) {
     super(request, spec);
+  }
+
+  @Override
+  @SuppressWarnings("deprecation") // Spark before 4.1 asks for it
+  public StructType schema() {
+    return CatalogV2Util.v2ColumnsToStructType(columns());
   }
 
   @Override

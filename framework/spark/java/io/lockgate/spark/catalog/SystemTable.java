@@ -18,6 +18,7 @@ import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -60,6 +61,12 @@ public final class SystemTable implements SupportsRead {
   @Override
   public String name() {
     return name;
+  }
+
+  @Override
+  @SuppressWarnings("deprecation") // Spark before 4.1 asks for it
+  public StructType schema() {
+    return CatalogV2Util.v2ColumnsToStructType(columns());
   }
 
   @Override

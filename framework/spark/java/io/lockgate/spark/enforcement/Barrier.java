@@ -38,7 +38,7 @@ import scala.runtime.BoxedUnit;
  * user meets a hidden row, whatever rules there are. Two barriers of different rights differ, and
  * so no cached plan of one user serves another.
  */
-public final class Barrier extends LogicalPlan implements NodeProduct {
+public final class Barrier extends HiddenTree implements NodeProduct {
   /** As much as Spark broadcasts by default. */
   private static final BigInteger LEAST_BYTES = BigInteger.valueOf(10 << 20);
 
@@ -197,16 +197,12 @@ public final class Barrier extends LogicalPlan implements NodeProduct {
    * policy.
    */
   @Override
-  public void generateTreeString(
+  void print(
       int depth,
       ArrayList<Object> lastChildren,
       Function1<String, BoxedUnit> append,
-      boolean verbose,
       String prefix,
-      boolean addSuffix,
       int maxFields,
-      boolean printNodeId,
-      boolean printOutputColumns,
       int indent) {
     append.apply("   ".repeat(indent));
     for (int i = 0; i < depth; i++) {

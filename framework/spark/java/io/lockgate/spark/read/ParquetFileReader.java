@@ -32,7 +32,6 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.Option;
 
 /**
  * Reads a range of one Parquet file by Spark's own vectorised reader.
@@ -98,12 +97,13 @@ final class ParquetFileReader implements DataFileReader {
           new VectorizedParquetRecordReader(
               null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
       // Neither is the footer read again, nor the file opened again.
-      reader.initialize(
+      ParquetOpening.open(
+          reader,
           range,
           new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()),
-          Option.apply(input),
-          Option.apply(stream),
-          Option.apply(footer));
+          input,
+          stream,
+          footer);
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
       return new ParquetFileReader(reader, stored, constants, settings.batchRows());

@@ -186,7 +186,7 @@ public final class FlowCheck {
     if (sink instanceof ForeachBatchSink) {
       ColumnFlow.note(sink, query, analyzed); // what becomes of the batch, the queries on it show
     } else {
-      tell(query, sink, sink.toString(), FileSinks.options(sink).get(ENCRYPT));
+      tell(query, sink, sink.toString(), SinkOptions.of(sink).get(ENCRYPT));
     }
   }
 

@@ -156,9 +156,7 @@ public final class LockgateScan
    */
   public boolean timeTravel() {
     boolean named =
-        request
-            .get("options")
-            .propertyStream()
+        request.get("options").properties().stream()
             .anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
     return named || table.timeTravel();
   }

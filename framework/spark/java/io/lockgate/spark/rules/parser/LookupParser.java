@@ -83,7 +83,7 @@ public final class LookupParser implements InvocationHandler {
   }
 
   private static ParseException explained(ParseException error, String near) {
-    return new ParseException(
+    return ParseErrors.of(
         error.command(),
         error.start(),
         SYNTAX_ERROR,
@@ -109,7 +109,7 @@ public final class LookupParser implements InvocationHandler {
             && error instanceof SparkThrowable thrown
             && error instanceof Exception
             && thrown.getCondition() != null
-        ? new ParseException(
+        ? ParseErrors.of(
             Option.empty(),
             CurrentOrigin$.MODULE$.get(),
             thrown.getCondition(),
