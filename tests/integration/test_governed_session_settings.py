@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -82,6 +83,53 @@ def test_what_policies_compute_takes_the_settings_of_the_server(
     with changed(limited.session("root"), setting, value):
         assert len(limited.sql(query, "root")) == 4
     assert limited.sql(query) == SEEN
+
+
+ENTERED = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.catalog.default_iceberg": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.default_iceberg.type": "hive",
+    "spark.sql.catalog.default_iceberg.default-namespace": "default",
+    "spark.sql.catalog.default_iceberg.cache-enabled": "false",
+    "spark.sql.catalog.default_cache_iceberg": "org.apache.iceberg.spark.SparkCachedTableCatalog",
+    "spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog",
+}
+
+
+def test_what_iceberg_and_delta_enter_in_a_session_locks_nobody_out(limited: World, people: str) -> None:
+    """With the values that these engines enter, and no others."""
+    session, query = limited.session("ann"), f"SELECT id, ssn FROM {people}"
+    with ExitStack() as entered:
+        for setting, value in ENTERED.items():
+            entered.enter_context(changed(session, setting, value))
+        assert limited.sql(query) == SEEN
+        for setting in ("spark.sql.catalog.default_iceberg", "spark.sql.catalog.default_iceberg.type"):
+            with changed(session, setting, "mine"), pytest.raises(AnalysisException, match="only the server"):
+                limited.sql(query)
+            session.conf.set(setting, ENTERED[setting])
+    assert limited.sql(query) == SEEN
+
+
+def test_ids_of_parquet_fields_that_delta_asks_for_change_no_row(
+    lake: Lake, table: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Of a table whose columns were renamed and made anew, and of a folder of Spark's own files."""
+    name, folder = table("ids"), str(tmp_path / "files")
+    lake.sql(f"CREATE TABLE {name} (id INT, v STRING) TBLPROPERTIES ('file.format' = 'parquet')")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'old')")
+    lake.sql(f"ALTER TABLE {name} RENAME COLUMN v TO w")
+    lake.sql(f"ALTER TABLE {name} ADD COLUMN v STRING")
+    lake.sql(f"INSERT INTO {name} VALUES (2, 'w', 'new')")
+    lake.spark.table(name).write.parquet(folder)
+    queries = (f"SELECT * FROM {name} WHERE v IS NULL OR v = 'new'", f"SELECT v, w FROM parquet.`{folder}`")
+
+    def found() -> list[list[tuple[Any, ...]]]:
+        return [sorted(map(tuple, lake.sql(query).collect()), key=str) for query in queries]
+
+    before = found()
+    assert before[0] == [(1, "old", None), (2, "w", "new")]
+    with changed(lake.spark, "spark.sql.parquet.fieldId.read.enabled", "true"):
+        assert found() == before
 
 
 def test_a_plan_that_is_older_than_a_change_is_not_run(limited: World, people: str) -> None:

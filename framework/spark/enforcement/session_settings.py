@@ -7,6 +7,7 @@ Spark 4.1 to 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["fenced", "free", "meaning", "zone"]
@@ -110,6 +111,20 @@ _FREE = (
     ),
 )
 
+# Settings that other engines enter in every session that uses them, with the values that do no harm: Delta's
+# extension for its mapping of columns (without ids in a schema Parquet is read by names as before; with ids,
+# files that lack them are an error), and Iceberg's source for tables that are read by their paths. Sources:
+# Delta's `DeltaSparkSessionExtension`, Iceberg's `IcebergSource`.
+_ENTERED = {
+    "spark.sql.parquet.fieldid.read.enabled": "true",
+    "spark.sql.catalog.default_cache_iceberg": "org.apache.iceberg.spark.SparkCachedTableCatalog",
+    "spark.sql.catalog.default_iceberg": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.default_iceberg.cache-enabled": "false",
+    "spark.sql.catalog.default_iceberg.default-namespace": "default",
+    "spark.sql.catalog.default_iceberg.type": "hive",
+    "spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog",
+}
+
 # The JVM itself checks who may name a user; only the application can set the other.
 CHECKED_ELSEWHERE = frozenset({"spark.lockgate.user", "spark.lockgate.acts-for-others"})
 
@@ -130,6 +145,12 @@ def kind_of(setting: str) -> Kind:
         return "free"
     longest = _longest(name, _FREE)
     return "free" if longest > _longest(name, _MEANING) else "meaning"
+
+
+def is_entered(setting: str, value: Callable[[str], str]) -> bool:
+    """Tell whether another engine enters a setting in its sessions, with the value that `value` gives."""
+    wanted = _ENTERED.get(setting.strip().lower())
+    return wanted is not None and value(setting) == wanted
 
 
 def is_judged(setting: str) -> bool:

@@ -15,7 +15,7 @@ from lockgate.framework.access import (
     Target,
     answering_statement,
 )
-from lockgate.framework.plugins import authorize, plugins
+from lockgate.framework.plugins import authorize, plugins, session_conf
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.enforcement.foreign_relations import (
     SESSION_CATALOG,
@@ -39,7 +39,12 @@ from lockgate.framework.spark.enforcement.plan_nodes import (
     SHOWING,
     STREAM,
 )
-from lockgate.framework.spark.enforcement.session_settings import CHECKED_ELSEWHERE, is_fenced, kind_of
+from lockgate.framework.spark.enforcement.session_settings import (
+    CHECKED_ELSEWHERE,
+    is_entered,
+    is_fenced,
+    kind_of,
+)
 from lockgate.framework.spark.messages.rights_messages import (
     NodeJson,
     RefuseRequest,
@@ -113,7 +118,8 @@ def check_settings(
     """
     if not plugins().decides_access():
         return []
-    names = sorted(set(changed) - CHECKED_ELSEWHERE)
+    checked_here = set(changed) - CHECKED_ELSEWHERE
+    names = sorted(name for name in checked_here if not is_entered(name, session_conf))
     fenced = [name for name in names if is_fenced(name)]
     if fenced:
         raise AccessDeniedError(
