@@ -35,8 +35,8 @@ from lockgate.framework.keys import (
     list_keys,
     provider_from,
 )
-from lockgate.framework.keys.hadoop.http_client import Retries
 from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
+from lockgate.framework.net import HttpLimits
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.testing.key_provider_suite import KeyProviderConformance
 
@@ -169,7 +169,7 @@ def _configure(folder: Path, port: int, certificates: Any) -> Path | None:
 
 
 def _wait(kms: RealKms, process: subprocess.Popen[bytes], log: Path) -> None:
-    admin = HadoopKmsKeyProvider(kms.spec("admin"), retries=Retries(timeout=20, rounds=1))
+    admin = HadoopKmsKeyProvider(kms.spec("admin"), limits=HttpLimits(total=20, waits=()))
     ends = time.monotonic() + 120
     while True:
         try:
@@ -253,4 +253,4 @@ def test_what_the_real_one_refuses(real_kms: RealKms) -> None:
     if real_kms.ca is not None:
         untrusted = real_kms.spec("alice").partition("&ca=")[0]
         with pytest.raises(KeyServiceError, match="certificate that is not trusted"):
-            HadoopKmsKeyProvider(untrusted, retries=Retries(rounds=1)).key_names()
+            HadoopKmsKeyProvider(untrusted, limits=HttpLimits(waits=())).key_names()

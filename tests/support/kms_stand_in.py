@@ -10,11 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from lockgate.framework.keys import HadoopKmsKeyProvider, KeyAlgorithm, KeyMetadata
-from lockgate.framework.keys.hadoop.http_client import Retries
+from lockgate.framework.net import HttpLimits
 
 PATH = Path(__file__).parents[1] / "fixtures" / "hadoop_kms.py"
 PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
-QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)
+QUICK = HttpLimits(total=0.4, waits=(0.01, 0.02))
 
 
 @cache
@@ -30,6 +30,8 @@ def stand_in() -> ModuleType:
     return module
 
 
-def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options: Any) -> HadoopKmsKeyProvider:
+def provider(
+    kms: Any, user: str = "alice", limits: HttpLimits = QUICK, **options: Any
+) -> HadoopKmsKeyProvider:
     """Return a provider that gives up soon."""
-    return HadoopKmsKeyProvider(kms.spec(user, **options), retries=retries)
+    return HadoopKmsKeyProvider(kms.spec(user, **options), limits=limits)

@@ -18,13 +18,9 @@ from urllib.parse import urlsplit
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
 from lockgate.framework.governance.audit.appended_lines import append_lines, bytes_of
 from lockgate.framework.governance.audit.record import Line
-from lockgate.framework.governance.ranger.protocol.connection import (
-    Authentication,
-    Connection,
-    Failure,
-    reason_of,
-)
+from lockgate.framework.governance.ranger.protocol.admin_settings import one_try_client
 from lockgate.framework.io import join, resolve
+from lockgate.framework.net import Authentication, HttpAnswer, NoAnswerError, UnusableAnswerError
 
 
 class FileAudit:
@@ -94,44 +90,34 @@ class SolrAudit:
                 raise OptionError("a password goes to Solr by https only: change its address")
         if not urls:
             raise OptionError("give an address of Solr, as https://host:8983/solr/ranger_audits")
-        self.urls = tuple(url.rstrip("/") for url in urls)
-        self.user, self.password, self.timeout_seconds = user, password, timeout_seconds
-        self.authentication = authentication
-        self._ca = None if ca is None else Path(ca)
-        self._connection = Connection(self)
+        self._urls = tuple(url.rstrip("/") for url in urls)
+        tls = None
+        if any(url.startswith("https://") for url in urls):
+            tls = ssl.create_default_context(cafile=ca)
+        self._solr = one_try_client(self._urls, tls, timeout_seconds, user, password, authentication)
 
     def __repr__(self) -> str:
-        return f"SolrAudit({', '.join(map(repr, self.urls))})"
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Return the context for TLS, None if no address has https."""
-        if not any(url.startswith("https://") for url in self.urls):
-            return None
-        return ssl.create_default_context(cafile=self._ca)
+        return f"SolrAudit({', '.join(map(repr, self._urls))})"
 
     def write(self, lines: Sequence[Line]) -> None:
         """Add lines as documents; a line that is there already is replaced.
 
         Raises StorageError, for documents that Solr will never take RecordsRefusedError.
         """
-        connection = self._connection
         documents = [_document(line) for line in lines]
-        failures = []
-        for url in connection.turns():
-            try:
-                answer = connection.ask(
-                    url, "/update", {"commitWithin": "15000"}, method="POST", document=documents
-                )
-            except Failure as error:
-                failures.append(f"{url}: {reason_of(error)}")
-                continue
-            if answer.status == http.HTTPStatus.OK:
-                connection.prefer(url)
-                return
-            failures.append(f"{url}: status {answer.status}")
-            if answer.status in _REFUSALS:
-                raise RecordsRefusedError(f"Solr refuses audit records: {failures[-1]}")
-        raise StorageError(f"Solr takes no audit records: {'; '.join(failures)}")
+        try:
+            self._solr.ask(
+                "POST", "/update", _check_taken, parameters={"commitWithin": "15000"}, document=documents
+            )
+        except NoAnswerError as error:
+            raise StorageError(f"Solr takes no audit records: {error}") from error
+
+
+def _check_taken(answer: HttpAnswer) -> None:
+    if answer.status in _REFUSALS:
+        raise RecordsRefusedError(f"Solr refuses audit records: {answer.url}: status {answer.status}")
+    if answer.status != http.HTTPStatus.OK:
+        raise UnusableAnswerError(f"answered with status {answer.status}")
 
 
 def _document(line: Line) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import getpass
 import ipaddress
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlsplit
 
 from lockgate.errors import (
     AlreadyExistsError,
@@ -28,7 +27,6 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
-from lockgate.framework.keys.hadoop.http_client import HttpClient, Retries, ServiceAnswer
 from lockgate.framework.keys.local_key_cipher import IV_LENGTH
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
@@ -38,6 +36,7 @@ from lockgate.framework.keys.metadata import (
     parse_key_version,
 )
 from lockgate.framework.keys.provider import KeyProvider
+from lockgate.framework.net import HttpAnswer, HttpClient, HttpLimits, NoAnswerError, UnusableAnswerError
 
 Headers = Callable[[str], Mapping[str, str]]
 
@@ -66,7 +65,9 @@ class HadoopKmsKeyProvider(KeyProvider):
     cannot be read.
     """
 
-    def __init__(self, spec: str, *, headers: Headers | None = None, retries: Retries | None = None) -> None:
+    def __init__(
+        self, spec: str, *, headers: Headers | None = None, limits: HttpLimits | None = None
+    ) -> None:
         self._settings = parse_kms(spec)
         self._headers = headers
         self._user = None if headers else self._settings.user or _this_user()
@@ -75,8 +76,8 @@ class HadoopKmsKeyProvider(KeyProvider):
         else:
             tls = None
             _warn_of_open_network(self._settings)
-        chosen = retries or Retries(timeout=self._settings.timeout)
-        self._client = HttpClient(self._settings.hosts, tls, chosen)
+        limits = limits or HttpLimits(total=self._settings.timeout)
+        self._client = HttpClient(self._settings.urls, tls, limits, headers=headers)
         lifetime, refresh = self._settings.cache, min(30.0, self._settings.cache)
         self._local_keys: ExpiringCache[tuple[KeyMetadata, bytes], bytes] = ExpiringCache(
             self._settings.cache_entries, lifetime
@@ -245,7 +246,7 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise self._nonsense(answer, f"a local key of {key}")
         return plain
 
-    def _made(self, answer: ServiceAnswer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
+    def _made(self, answer: HttpAnswer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
         content = self._json(answer, f"a new version of key {name!r}")
         self._forget(name)
         try:
@@ -256,10 +257,10 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise self._nonsense(answer, f"a new version of key {name!r}") from None
         return KeyMetadata(name, version, algorithm)
 
-    def _get(self, path: str) -> ServiceAnswer:
+    def _get(self, path: str) -> HttpAnswer:
         return self._ask("GET", path, {}, None)
 
-    def _post(self, path: str, content: Mapping[str, Any]) -> ServiceAnswer:
+    def _post(self, path: str, content: Mapping[str, Any]) -> HttpAnswer:
         return self._ask("POST", path, {}, content, repeatable=False)
 
     def _ask(
@@ -270,20 +271,21 @@ class HadoopKmsKeyProvider(KeyProvider):
         content: Mapping[str, Any] | None,
         *,
         repeatable: bool = True,
-    ) -> ServiceAnswer:
+    ) -> HttpAnswer:
         sent = dict(query) if self._user is None else {**query, "user.name": self._user}
-        target = self._settings.path + path + ("?" + urlencode(sent) if sent else "")
-        body = None if content is None else json.dumps(content).encode()
-        return self._client.ask(
-            method,
-            target,
-            body=body,
-            headers=self._headers,
-            repeatable=repeatable,
-            final=lambda answer: _exception(answer) in _LASTING,
-        )
+        try:
+            return self._client.ask(
+                method,
+                self._settings.path + path,
+                _usable,
+                parameters=sent,
+                document=content,
+                repeatable=repeatable,
+            )
+        except NoAnswerError as error:
+            raise KeyServiceError(f"the key service did not answer properly: {error}") from None
 
-    def _json(self, answer: ServiceAnswer, what: str) -> Any:
+    def _json(self, answer: HttpAnswer, what: str) -> Any:
         """Return the content of an answer, or the error for its status; never its text."""
         who = "the caller" if self._user is None else f"user {self._user!r}"
         if answer.status == 403:
@@ -300,14 +302,13 @@ class HadoopKmsKeyProvider(KeyProvider):
                 f"{self._holder} answered with status {answer.status}{reason} when asked for {what}"
             )
         try:
-            return json.loads(answer.content)
+            return answer.document()
         except ValueError:
             raise self._nonsense(answer, what) from None
 
-    def _nonsense(self, answer: ServiceAnswer, what: str) -> KeyServiceError:
-        return KeyServiceError(
-            f"{self._holder} gave an answer that is not {what}; is {answer.host}{self._settings.path} a KMS?"
-        )
+    def _nonsense(self, answer: HttpAnswer, what: str) -> KeyServiceError:
+        asked = urlsplit(answer.url).netloc + self._settings.path
+        return KeyServiceError(f"{self._holder} gave an answer that is not {what}; is {asked} a KMS?")
 
 
 def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
@@ -315,29 +316,36 @@ def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
     return HadoopKmsKeyProvider(text)
 
 
-def _exception(answer: ServiceAnswer) -> str | None:
+def _usable(answer: HttpAnswer) -> HttpAnswer:
+    """Return an answer unless the service may give another one later."""
+    if (answer.status >= 500 or answer.status == 429) and _exception(answer) not in _LASTING:
+        raise UnusableAnswerError(f"answered with status {answer.status}")
+    return answer
+
+
+def _exception(answer: HttpAnswer) -> str | None:
     """Return the name of the Java exception that an answer reports, if it does."""
     try:
-        name = json.loads(answer.content)["RemoteException"]["exception"]
+        name = answer.document()["RemoteException"]["exception"]
     except (ValueError, TypeError, KeyError):
         return None
     return name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else None
 
 
-def _is_missing(answer: ServiceAnswer) -> bool:
+def _is_missing(answer: HttpAnswer) -> bool:
     """Say whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing
     key.
     """
     return answer.status == 404 and _exception(answer) is not None
 
 
-def _says_missing(answer: ServiceAnswer) -> bool:
+def _says_missing(answer: HttpAnswer) -> bool:
     """Say whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
     if answer.status < 400:
         return False
     if _exception(answer) not in ("IllegalArgumentException", "NullPointerException"):
         return False
-    message = json.loads(answer.content)["RemoteException"].get("message")
+    message = answer.document()["RemoteException"].get("message")
     return isinstance(message, str) and message.endswith(("not found", "does not exist"))
 
 

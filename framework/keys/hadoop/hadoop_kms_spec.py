@@ -9,12 +9,22 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from lockgate.errors import KeyServiceError, OptionError
-from lockgate.framework.keys.hadoop.http_client import ServiceHost
 
 DEFAULT_PORT = 9600
 _SPEC = re.compile(r"kms:(?://)?(https?)@([^/?#@]+)(/[^?#]*)?(?:\?(.*))?", re.DOTALL)
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
 _EXAMPLE = "write kms://https@host:9600/kms, or kms://https@host1;host2:9600/kms for several"
+
+
+@dataclass(frozen=True)
+class ServiceHost:
+    """The address of a service."""
+
+    name: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,11 @@ class KmsSettings:
     def address(self) -> str:
         """The hosts, for messages."""
         return ", ".join(str(host) for host in self.hosts)
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of the hosts."""
+        return [f"http{'s' if self.tls else ''}://{host}" for host in self.hosts]
 
 
 def parse_kms(text: str) -> KmsSettings:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
-import time
-import urllib.error
+import ssl
 import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import InputError, LineageError, RecordsRefusedError
+from lockgate.framework.net import HttpAnswer, HttpClient, HttpLimits, NoAnswerError, UnusableAnswerError
 
 # As OpenLineage's own clients call them.
 URL_VARIABLE = "OPENLINEAGE_URL"
@@ -27,15 +24,9 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REFUSALS = frozenset({400, 413, 422})
 _MOST_REFUSED = 100
 _MOST_NAMED = 5
-_LONGEST_WAIT = 60.0
 _SHOWN = 200
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect could lead a key elsewhere."""
-
-    def redirect_request(self, *arguments: Any, **named: Any) -> None:
-        return None
+# `timeout` is to connect, and between two parts of an answer.
+_READS_IN_AN_ANSWER = 10
 
 
 @dataclass(frozen=True)
@@ -70,16 +61,26 @@ class Delivery:
         Raises LineageError at the first event that the service could take another time, and at the end if it
         refused some for good; the error names them.
         """
-        opener = urllib.request.build_opener(_NoRedirects())
+        tls = ssl.create_default_context() if self.url.startswith("https:") else None
+        client = HttpClient(
+            [self.url],
+            tls,
+            HttpLimits(_READS_IN_AN_ANSWER * self.timeout, self.timeout, waits=self.waits),
+            headers=lambda host: {} if self.key is None else {"Authorization": f"Bearer {self.key}"},
+        )
         sent, refused = 0, list[str]()
         for number, event in enumerate(events, 1):
             try:
-                self._send_one(opener, event, number)
+                failure = client.ask("POST", "", _failure, document=event)
+            except NoAnswerError as error:
+                raise LineageError(f"event {number} was not accepted: {error}") from None
             except RecordsRefusedError as error:
-                refused.append(str(error))
+                refused.append(f"event {number}: {error}")
                 if not sent and len(refused) >= _MOST_REFUSED:
                     break  # the service is wrong, not they
             else:
+                if failure is not None:
+                    raise LineageError(f"event {number} was not accepted: {self.url} answered with {failure}")
                 sent += 1
         if refused:
             raise LineageError(
@@ -88,38 +89,12 @@ class Delivery:
             )
         return sent
 
-    def _send_one(self, opener: urllib.request.OpenerDirector, event: Mapping[str, Any], number: int) -> None:
-        request = urllib.request.Request(self.url, json.dumps(event).encode(), self._headers(), method="POST")  # noqa: S310 - http or https: checked above
-        for wait in (*self.waits, None):
-            try:
-                with opener.open(request, timeout=self.timeout) as reply:
-                    reply.read()
-                return
-            except urllib.error.HTTPError as error:
-                with error:
-                    passes, reason = error.code in _PASSING, _reason(error)
-                    asked = _seconds(error.headers.get("Retry-After"))
-                if error.code in _REFUSALS:
-                    raise RecordsRefusedError(f"event {number}: {reason}") from None
-            except (OSError, http.client.HTTPException) as error:
-                passes, reason, asked = True, f"{type(error).__name__}: {error}", None
-            if wait is None or not passes:
-                raise LineageError(f"{self.url} did not accept event {number}: {reason}")
-            time.sleep(wait if asked is None else min(max(asked, wait), _LONGEST_WAIT))
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json"}
-        return headers if self.key is None else {**headers, "Authorization": f"Bearer {self.key}"}
-
-
-def _reason(error: urllib.error.HTTPError) -> str:
-    """Return the status and the beginning of what the service says."""
-    text = error.read(_SHOWN).decode("utf-8", "replace")
-    return " ".join(f"status {error.code} {error.reason} {text}".split())
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:  # a date; our own wait will do
-        return None
+def _failure(answer: HttpAnswer) -> str | None:
+    """Return the status and the beginning of what the service says, None if it took the event."""
+    text = " ".join(f"status {answer.status} {answer.body[:_SHOWN].decode('utf-8', 'replace')}".split())
+    if answer.status in _REFUSALS:
+        raise RecordsRefusedError(text)
+    if answer.status in _PASSING:
+        raise UnusableAnswerError(f"answered with {text}")
+    return text if answer.status >= 300 else None

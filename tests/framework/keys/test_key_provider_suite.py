@@ -27,12 +27,12 @@ from lockgate.framework.keys import (
     create_key_file,
     provider_from,
 )
-from lockgate.framework.keys.hadoop.http_client import Retries
 from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
+from lockgate.framework.net import HttpLimits
 from lockgate.framework.testing.key_provider_suite import KeyProviderConformance, shows
 
 STORES = Path(__file__).parents[2] / "fixtures" / "keys"
-QUICK = Retries(timeout=5, rounds=2, pause=0.01)
+QUICK = HttpLimits(total=5, waits=(0.01,))
 
 
 def material(provider: Any) -> dict[str, bytes]:
@@ -121,13 +121,13 @@ class TestHadoopKms(KeyProviderConformance):
             yield
 
     def make_provider(self) -> KeyProvider:
-        return HadoopKmsKeyProvider(self.kms.spec(), retries=QUICK)
+        return HadoopKmsKeyProvider(self.kms.spec(), limits=QUICK)
 
     def make_denied(self) -> KeyProvider:
-        return HadoopKmsKeyProvider(self.kms.spec("bob"), retries=QUICK)
+        return HadoopKmsKeyProvider(self.kms.spec("bob"), limits=QUICK)
 
     def make_wrong(self) -> KeyProvider:
-        return HadoopKmsKeyProvider(self.other.spec(), retries=QUICK)
+        return HadoopKmsKeyProvider(self.other.spec(), limits=QUICK)
 
     def break_service(self) -> None:
         self.kms.close()

@@ -13,14 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import (
-    AdminAnswer,
-    AdminError,
-    Connection,
-    Failure,
-    reason_of,
-)
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
+from lockgate.framework.net import HttpAnswer, NoAnswerError, UnusableAnswerError
 
 _EXCERPT = 1 << 16
 _GONE = b"RANGER_ERROR_SERVICE_NOT_FOUND"
@@ -88,45 +82,13 @@ class AdminClient:
     """Asks the admins in turn, the one that answered last first; may be used from several threads."""
 
     def __init__(self, settings: AdminSettings) -> None:
-        self._settings, self._connection = settings, Connection(settings)
+        self._settings, self._admins = settings, settings.client()
 
     def download(self, content: Content, known_version: int = -1, activated: float = 0) -> Download:
         """Return what is new; raises AdminError if no admin answers as it should."""
-        failures = []
-        for url in self._connection.turns():
-            try:
-                found = self._ask(url, content, known_version, activated)
-            except Failure as error:
-                failures.append(f"{url}: {reason_of(error)}")
-                continue
-            self._connection.prefer(url)
-            return found
-        raise AdminError(f"no {content} from Ranger's admin: {'; '.join(failures)}")
-
-    def change(self, word: str, document: Mapping[str, Any]) -> None:
-        """Have a grant made (`grant`) or taken back (`revoke`); raises AdminError if the admin refuses.
-
-        One admin is asked, the one that answered last: another might do again what this one has done.
-        """
-        secure = "secure/" if self._connection.is_secured else ""
-        service = urllib.parse.quote(self._settings.service, safe="")
-        path = f"/service/plugins/{secure}services/{word}/{service}"
-        named = {"pluginId": _plugin_id(self._settings)}
-        try:
-            answer = self._connection.ask(
-                self._connection.turns()[0], path, named, method="POST", document=document
-            )
-        except Failure as error:
-            raise AdminError(f"no {word} by Ranger's admin: {reason_of(error)}") from error
-        if answer.status != http.HTTPStatus.OK:
-            refused = answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN)
-            what = "refuses it" if refused else f"answers with status {answer.status}"
-            raise AdminError(f"Ranger's admin {what}: {word} for {document['grantor']!r}")
-
-    def _ask(self, url: str, content: Content, known_version: int, activated: float) -> Download:
         route, settings = _ROUTES[content], self._settings
-        path = route.secure if self._connection.is_secured else route.plain
-        asked = {
+        path = route.secure if settings.is_secured else route.plain
+        parameters = {
             route.parameter: str(known_version),
             "lastActivationTime": str(int(activated * 1000)),
             "pluginId": _plugin_id(settings),
@@ -134,9 +96,31 @@ class AdminClient:
             "pluginCapabilities": _CAPABILITIES,
             **({route.deltas: "true"} if route.deltas else {}),
         }
-        return _meaning(
-            self._connection.ask(url, path + urllib.parse.quote(settings.service, safe=""), asked)
-        )
+        service = urllib.parse.quote(settings.service, safe="")
+        try:
+            return self._admins.ask("GET", path + service, _meaning, parameters=parameters)
+        except NoAnswerError as error:
+            raise AdminError(f"no {content} from Ranger's admin: {error}") from error
+
+    def change(self, word: str, document: Mapping[str, Any]) -> None:
+        """Have a grant made (`grant`) or taken back (`revoke`); raises AdminError if the admin refuses.
+
+        One admin is asked, the first that can be reached: another might do again what this one has done.
+        """
+        secure = "secure/" if self._settings.is_secured else ""
+        service = urllib.parse.quote(self._settings.service, safe="")
+        path = f"/service/plugins/{secure}services/{word}/{service}"
+        named = {"pluginId": _plugin_id(self._settings)}
+        try:
+            answer = self._admins.ask(
+                "POST", path, as_it_is, parameters=named, document=document, repeatable=False
+            )
+        except NoAnswerError as error:
+            raise AdminError(f"no {word} by Ranger's admin: {error}") from error
+        if answer.status != http.HTTPStatus.OK:
+            refused = answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN)
+            what = "refuses it" if refused else f"answers with status {answer.status}"
+            raise AdminError(f"Ranger's admin {what}: {word} for {document['grantor']!r}")
 
 
 def _plugin_id(settings: AdminSettings) -> str:
@@ -144,16 +128,21 @@ def _plugin_id(settings: AdminSettings) -> str:
     return f"{settings.app_id}@{socket.gethostname()}-{settings.service}"
 
 
-def _meaning(answer: AdminAnswer) -> Download:
-    """Return what an answer means; raises OSError for a failure, ValueError for no JSON object."""
+def as_it_is(answer: HttpAnswer) -> HttpAnswer:
+    """Return an answer, whatever its status."""
+    return answer
+
+
+def _meaning(answer: HttpAnswer) -> Download:
+    """Return what an answer means."""
     if answer.status in (http.HTTPStatus.NOT_MODIFIED, http.HTTPStatus.NO_CONTENT):
         return Download()
     # A proxy also answers 404, and Ranger's own client looks for the same words.
     if answer.status == http.HTTPStatus.NOT_FOUND and _GONE in answer.body[:_EXCERPT].upper():
         return Download(is_gone=True)
     if answer.status != http.HTTPStatus.OK:
-        raise OSError(f"status {answer.status}")
+        raise UnusableAnswerError(f"answered with status {answer.status}")
     document = answer.document()
     if not isinstance(document, dict):
-        raise ValueError("the answer is not a JSON object")
+        raise UnusableAnswerError("gave an answer that is not a JSON object")
     return Download(document)

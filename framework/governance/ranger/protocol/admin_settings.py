@@ -12,18 +12,25 @@ from __future__ import annotations
 
 import ssl
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lockgate.errors import OptionError
-from lockgate.framework.governance.ranger.protocol.connection import Authentication
+from lockgate.errors import OptionError, StorageError
 from lockgate.framework.governance.ranger.protocol.credential_files import credential
 from lockgate.framework.governance.ranger.protocol.key_stores import KeyStore, identify, trust
+from lockgate.framework.net import Authentication, HttpClient, HttpLimits, basic_authorization
 
 _TLS = "xasecure.policymgr.clientssl."
 _KINDS = ("JKS", "JCEKS", "PKCS12", "PEM")
+# A large download takes longer than one read of it; an answer of a byte now and then must end too.
+_READS_IN_AN_ANSWER = 10
+_LARGEST_ANSWER = 1 << 30
+
+
+class AdminError(StorageError):
+    """Raised when Ranger's admin does not answer, or not as it should."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,17 @@ class AdminSettings:
         """Return the settings of a Ranger plugin's XML files; raises OptionError."""
         return cls.from_options(read_xml(paths), kind)
 
+    @property
+    def is_secured(self) -> bool:
+        """Whether this client proves its identity; the admin has other paths for those that do."""
+        return self.user is not None or self.authentication is not None
+
+    def client(self) -> HttpClient:
+        """Return a client of the admins, which keeps the cookie of a session."""
+        return one_try_client(
+            self.urls, self.tls(), self.timeout_seconds, self.user, self.password, self.authentication
+        )
+
     def tls(self) -> ssl.SSLContext | None:
         """Return the context for TLS, None if no address has https; OptionError for unusable key stores."""
         if not any(url.startswith("https://") for url in self.urls):
@@ -117,6 +135,25 @@ class AdminSettings:
             identify(context, KeyStore(self.certificate, self.certificate_password, self.key))
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
+
+
+def one_try_client(
+    urls: Sequence[str],
+    tls: ssl.SSLContext | None,
+    timeout: float,
+    user: str | None,
+    password: str | None,
+    authentication: Authentication | None,
+) -> HttpClient:
+    """Return a client that asks each address once; `timeout` is for connecting, and for each read."""
+    return HttpClient(
+        urls,
+        tls,
+        HttpLimits(_READS_IN_AN_ANSWER * timeout, timeout, _LARGEST_ANSWER, waits=()),
+        headers=None if user is None else lambda host: basic_authorization(user, password),
+        authentication=authentication,
+        keeps_cookies=True,
+    )
 
 
 def read_xml(paths: Iterable[str | Path]) -> dict[str, str]:

@@ -12,15 +12,9 @@ from typing import Any
 
 from lockgate.errors import NotFoundError, PolicyError
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, extended, policy_of
-from lockgate.framework.governance.ranger.protocol.admin_client import AdminClient
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import (
-    AdminAnswer,
-    AdminError,
-    Connection,
-    Failure,
-    reason_of,
-)
+from lockgate.framework.governance.ranger.protocol.admin_client import AdminClient, as_it_is
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
+from lockgate.framework.net import HttpAnswer, NoAnswerError, UnusableAnswerError
 
 Policy = dict[str, Any]
 _POLICY = "/service/public/v2/api/policy"
@@ -41,7 +35,7 @@ class PolicyApi:
     """
 
     def __init__(self, settings: AdminSettings) -> None:
-        self._settings, self._connection = settings, Connection(settings)
+        self._settings, self._admins = settings, settings.client()
         self._client = AdminClient(settings)
 
     def find(self, name: str) -> Policy | None:
@@ -113,32 +107,19 @@ class PolicyApi:
         self._client.change("revoke", change.to_ranger())
 
     def _list(self, path: str, parameters: Mapping[str, str]) -> list[Policy]:
-        failures = []
-        for url in self._connection.turns():
-            try:
-                answer = self._connection.ask(url, path, parameters)
-                if answer.status != http.HTTPStatus.OK:
-                    failures.append(f"{url}: status {answer.status}")
-                    continue
-                found = answer.document()
-                if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-                    raise ValueError
-            except Failure as error:
-                failures.append(f"{url}: {reason_of(error)}")
-                continue
-            self._connection.prefer(url)
-            return found
-        raise AdminError(f"no policies from Ranger's admin: {'; '.join(failures)}")
-
-    def _send(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> AdminAnswer:
-        """Ask one admin, the one that answered last: another might do again what this one has done."""
-        url = self._connection.turns()[0]
         try:
-            return self._connection.ask(url, path, method=method, document=document)
-        except Failure as error:
-            raise AdminError(f"no answer of Ranger's admin at {url}: {reason_of(error)}") from error
+            return self._admins.ask("GET", path, _policies, parameters=parameters)
+        except NoAnswerError as error:
+            raise AdminError(f"no policies from Ranger's admin: {error}") from error
 
-    def _changed(self, answer: AdminAnswer, what: str) -> Policy:
+    def _send(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> HttpAnswer:
+        """Ask one admin, the first that can be reached: another might do again what this one has done."""
+        try:
+            return self._admins.ask(method, path, as_it_is, document=document, repeatable=False)
+        except NoAnswerError as error:
+            raise AdminError(f"no answer of Ranger's admin: {error}") from error
+
+    def _changed(self, answer: HttpAnswer, what: str) -> Policy:
         if answer.status != http.HTTPStatus.OK:
             raise self._refusal(answer, what)
         try:
@@ -149,7 +130,7 @@ class PolicyApi:
             raise AdminError(f"Ranger's admin gave an answer that is no policy to: {what}")
         return found
 
-    def _refusal(self, answer: AdminAnswer, what: str) -> Exception:
+    def _refusal(self, answer: HttpAnswer, what: str) -> Exception:
         if answer.status == http.HTTPStatus.NOT_FOUND:
             return NotFoundError(f"Ranger's admin has no such policy: {what}")
         status = http.HTTPStatus(answer.status) if answer.status in set(http.HTTPStatus) else None
@@ -157,7 +138,16 @@ class PolicyApi:
         return AdminError(f"Ranger's admin {meaning} {what}{_message(answer)}")
 
 
-def _message(answer: AdminAnswer) -> str:
+def _policies(answer: HttpAnswer) -> list[Policy]:
+    if answer.status != http.HTTPStatus.OK:
+        raise UnusableAnswerError(f"answered with status {answer.status}")
+    found = answer.document()
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise UnusableAnswerError("gave an answer that is no list of policies")
+    return found
+
+
+def _message(answer: HttpAnswer) -> str:
     """Return the admin's own words (VXResponse.msgDesc), of which it gives a line or two."""
     try:
         text = answer.document()["msgDesc"]

@@ -13,8 +13,7 @@ from lockgate.framework.governance.ranger.policies.deltas import updated
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.governance.ranger.policies.resource_tags import with_changes
 from lockgate.framework.governance.ranger.protocol.admin_client import AdminClient, Content, version_of
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import AdminError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
 from lockgate.framework.governance.ranger.protocol.download_cache import PolicyCache
 
 _log = logging.getLogger("lockgate.governance")

@@ -17,8 +17,7 @@ from lockgate.errors import AccessDeniedError, InputError, PolicyError, Procedur
 from lockgate.framework.access import Principal
 from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, RequestFolder
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import AdminError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
 from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.framework.governance.requests.folder import MOST_OF_USER
 from lockgate.framework.plugins import acting_as, plugins

@@ -33,7 +33,7 @@ from lockgate.framework.keys import (
 )
 from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop.hadoop_kms_spec import parse_kms
-from lockgate.framework.keys.hadoop.http_client import Retries
+from lockgate.framework.net import HttpLimits
 
 # --- the specification ---
 
@@ -195,31 +195,31 @@ def test_authentication_of_ones_own(kms: Any) -> None:
         hosts.append(host)
         return {"Cookie": 'hadoop.auth="u=alice&p=alice"'}
 
-    asker = HadoopKmsKeyProvider(kms.spec("bob"), headers=headers, retries=QUICK)
+    asker = HadoopKmsKeyProvider(kms.spec("bob"), headers=headers, limits=QUICK)
     assert asker.usable("pii")
     assert hosts == ["localhost"] * 2
     assert asker.spec is None
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(asker)
-    refused = HadoopKmsKeyProvider(kms.spec(), headers=lambda host: {}, retries=QUICK)
+    refused = HadoopKmsKeyProvider(kms.spec(), headers=lambda host: {}, limits=QUICK)
     with pytest.raises(KeyServiceError, match="more than the name of a user; pass headers="):
         refused.key_names()
 
 
 def test_many_threads_share_a_provider(kms: Any) -> None:
-    asker = provider(kms, retries=Retries(timeout=5, rounds=3, pause=0.01))
+    asker = provider(kms, limits=HttpLimits(total=5, waits=(0.01, 0.02)))
     kms.state.failures += ["spare", "spare", "500", "spare", "close", "spare", "503"]
 
     def one(number: int) -> bool:
         local = asker.create_local_key(PII)
-        return provider(kms, retries=Retries()).decrypt_local_key(PII, local.encrypted) == local.plain
+        return provider(kms, limits=HttpLimits()).decrypt_local_key(PII, local.encrypted) == local.plain
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(one, range(40)))
 
 
 def test_a_forked_process_has_connections_of_its_own(kms: Any) -> None:
-    asker = provider(kms, retries=Retries())
+    asker = provider(kms, limits=HttpLimits())
     local = asker.create_local_key(PII)
     asker.close()
     asker.current_key("pii")  # leaves a connection open
@@ -248,19 +248,19 @@ def test_tls_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> No
         asked = len(server.state.asked)
         with pytest.raises(KeyServiceError, match="certificate that is not trusted"):
             provider(server).key_names()
-        plain = HadoopKmsKeyProvider(server.spec().replace("https@", "http@"), retries=QUICK)
+        plain = HadoopKmsKeyProvider(server.spec().replace("https@", "http@"), limits=QUICK)
         with pytest.raises(KeyServiceError):
             plain.key_names()
         assert len(server.state.asked) == asked, "nothing was said before the certificate was found good"
     with pytest.raises(KeyServiceError, match=r"did not speak TLS as expected|could not be asked"):
-        HadoopKmsKeyProvider(kms.spec(ca=pem).replace("http@", "https@"), retries=QUICK).key_names()
+        HadoopKmsKeyProvider(kms.spec(ca=pem).replace("http@", "https@"), limits=QUICK).key_names()
 
 
 def test_the_name_of_the_host_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> None:
     pem = hadoop_kms.certificate(tmp_path, "kms.example")
     with hadoop_kms.running(kms.state.keys, hadoop_kms.server_context(pem)) as server:
         with pytest.raises(KeyServiceError, match=r"not trusted \(Hostname mismatch"):
-            HadoopKmsKeyProvider(server.spec(ca=pem), retries=QUICK).key_names()
+            HadoopKmsKeyProvider(server.spec(ca=pem), limits=QUICK).key_names()
         assert server.state.asked == []
 
 

@@ -15,7 +15,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import (
     HadoopKmsKeyProvider,
 )
-from lockgate.framework.keys.hadoop.http_client import HttpClient, Retries, ServiceHost
+from lockgate.framework.net import HttpLimits
 
 
 @pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])
@@ -35,12 +35,12 @@ def test_passing_failures_are_tried_again(kms: Any, failure: str) -> None:
         ("slow", "gave no complete answer in time"),
         ("drip", "gave no complete answer in time"),
         ("truncated", "not HTTP"),
-        ("huge", "not HTTP"),
+        ("huge", "has more than 1048576 bytes"),
     ],
 )
 def test_lasting_failures_are_the_services(kms: Any, failure: str, message: str) -> None:
     """Never a missing key: that would show masks because a server is down."""
-    asker = HadoopKmsKeyProvider(kms.spec(), retries=Retries(timeout=0.4, rounds=2, pause=0.01))
+    asker = HadoopKmsKeyProvider(kms.spec(), limits=HttpLimits(total=0.4, waits=(0.01,)))
     kms.state.failures += [failure] * 10
     with pytest.raises(KeyServiceError, match=message):
         asker.usable("pii")
@@ -80,7 +80,7 @@ def test_nonsense_about_a_key(kms: Any, said: str) -> None:
 
 def test_another_server_than_a_kms(kms: Any) -> None:
     """A wrong path answers 404 as well, and is no missing key; nor is a redirection followed."""
-    wrong = HadoopKmsKeyProvider(f"kms://http@localhost:{kms.port}/elsewhere?user=alice", retries=QUICK)
+    wrong = HadoopKmsKeyProvider(f"kms://http@localhost:{kms.port}/elsewhere?user=alice", limits=QUICK)
     with pytest.raises(KeyServiceError, match="status 404"):
         wrong.usable("pii")
     asker = provider(kms)
@@ -125,7 +125,7 @@ def test_a_key_is_made_once_only(kms: Any) -> None:
 def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
     with hadoop_kms.running(kms.state.keys) as second:
         spec = f"kms://http@127.0.0.1:1;localhost:{second.port};localhost:{kms.port}/kms?user=alice"
-        asker = HadoopKmsKeyProvider(spec, retries=QUICK)
+        asker = HadoopKmsKeyProvider(spec, limits=QUICK)
         local = asker.create_local_key(PII)
         assert kms.state.asked == []
         assert len(second.state.asked) == 2
@@ -135,25 +135,3 @@ def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
         assert len(second.state.asked) == 3, "who answered last is asked first"
         assert len(kms.state.asked) == 2
         assert asker.spec == spec
-
-
-def test_pauses_grow_and_vary() -> None:
-    pauses: list[float] = []
-    client = HttpClient(
-        [ServiceHost("127.0.0.1", 1)], None, Retries(timeout=1, rounds=12, pause=0.2), sleep=pauses.append
-    )
-    with pytest.raises(KeyServiceError, match="Connection refused"):
-        client.ask("GET", "/")
-    assert len(pauses) == 11
-    assert all(0 <= pause <= min(5, 0.2 * 2**number) for number, pause in enumerate(pauses))
-    assert len(set(pauses)) == 11
-
-
-def test_an_old_connection_is_no_failure(kms: Any) -> None:
-    """Servers close connections that idle; even with one try, the question is asked on a new one."""
-    asker = provider(kms, retries=Retries(timeout=2, rounds=1))
-    asker.current_key("pii")
-    for idle in asker._client._idle.values():
-        for connection in idle:
-            connection.sock.shutdown(2)
-    assert len(asker.create_local_key(PII).plain) == 16

@@ -20,8 +20,7 @@ from ranger_world import allow, allowed, service
 from lockgate.cli.main import main
 from lockgate.errors import OptionError, PolicyError
 from lockgate.framework.governance.ranger.protocol.admin_client import Content
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import AdminError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
 from lockgate.framework.governance.ranger.protocol.download_cache import PolicyCache
 from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
@@ -49,7 +48,7 @@ def test_a_slow_admin_holds_up_nobody_for_long(admin: StandIn, tmp_path: Path) -
     found = refreshed(admin, tmp_path, timeout_seconds=0.2)
     admin.slow = 5.0
     start = time.monotonic()
-    with pytest.raises(AdminError, match="timed out"):
+    with pytest.raises(AdminError, match="no complete answer in time"):
         found.refresh()
     assert time.monotonic() - start < admin.slow
     assert allowed(found.engine(), "lake.db.t.c")
@@ -60,7 +59,7 @@ def test_an_answer_of_a_byte_now_and_then_ends(admin: StandIn, tmp_path: Path) -
     admin.has["plugins"]["policyVersion"] = 2
     admin.trickle = 0.02
     start = time.monotonic()
-    with pytest.raises(AdminError, match="took too long"):
+    with pytest.raises(AdminError, match="no complete answer in time"):
         found.refresh()
     # All of it would take minutes.
     assert time.monotonic() - start < 30

@@ -12,7 +12,7 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import NotFoundError, PolicyError
-from lockgate.framework.governance.ranger.protocol.connection import AdminError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError
 from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.governance import AdminSettings, GrantChange, PolicyApi
 

@@ -14,8 +14,7 @@ from ranger_admin import StandIn
 from ranger_world import allow, allowed, service
 
 from lockgate.errors import OptionError, PolicyError, UnsafePathError
-from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSettings
-from lockgate.framework.governance.ranger.protocol.connection import AdminError
+from lockgate.framework.governance.ranger.protocol.admin_settings import AdminError, AdminSettings
 from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 
 ANN = {"users": ["ann"]}
