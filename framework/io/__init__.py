@@ -25,14 +25,27 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
+    from lockgate.framework.io.java_key_stores import (
+        JavaKeyStore,
+        KeyStoreError,
+        is_java_key_store,
+        read_key_store,
+    )
 
-# Loaded when first asked for: they need Arrow.
-_HOMES = dict.fromkeys(("snappy_size", "unpack_deflate", "unpack_zstandard"), ".compression")
+# Loaded when first asked for: compression needs Arrow.
+_HOMES = {
+    **dict.fromkeys(("snappy_size", "unpack_deflate", "unpack_zstandard"), ".compression"),
+    **dict.fromkeys(
+        ("JavaKeyStore", "KeyStoreError", "is_java_key_store", "read_key_store"), ".java_key_stores"
+    ),
+}
 
 __all__ = [
     "FileInfo",
     "FileSystem",
     "FollowsLinks",
+    "JavaKeyStore",
+    "KeyStoreError",
     "LocalFileSystem",
     "MovesFolders",
     "S3FileSystem",
@@ -41,6 +54,7 @@ __all__ = [
     "check_private_folder",
     "check_private_socket",
     "errors_named",
+    "is_java_key_store",
     "is_own_peer",
     "is_s3",
     "join",
@@ -51,6 +65,7 @@ __all__ = [
     "most_unpacked",
     "named_errors",
     "open_private_file",
+    "read_key_store",
     "resolve",
     "snappy_size",
     "storage_confs",

@@ -6,7 +6,6 @@ import os
 import stat
 import threading
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from lockgate.errors import (
@@ -18,7 +17,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework.io import named_errors
+from lockgate.framework.io import JavaKeyStore, KeyStoreError, named_errors, read_key_store
 from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
@@ -119,44 +118,32 @@ class JceksKeyProvider(KeyProvider):
             self._load()
 
     def _load(self) -> None:
-        jks = _pyjks()
         password = _password(self._password_file)
         self._state = _state(self._path)
-        content = _content(self._path)
         try:
-            store = jks.KeyStore.loads(content, password, try_decrypt_keys=False)
-        except jks.util.KeystoreSignatureException:
-            raise KeyDeniedError(
-                f"{self._holder} does not open with this password, or is damaged; the password is read from "
-                f"{PASSWORD_VARIABLE} or from the file named by ?{_PASSWORD_FILE}="
-            ) from None
-        except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
-            raise KeyServiceError(
-                f"{self._holder} is not a JCEKS key store, or is damaged ({type(error).__name__})"
-            ) from None
-        self._entries: dict[tuple[str, int], Any] = {}
+            name = f"the password from {PASSWORD_VARIABLE} or from the file named by ?{_PASSWORD_FILE}="
+            self._store = JavaKeyStore(self._path, read_key_store(self._path), password, name)
+        except KeyStoreError as error:
+            raise (KeyDeniedError if error.is_denied else KeyServiceError)(str(error)) from None
+        self._entries: dict[tuple[str, int], str] = {}
         self._opened: dict[tuple[str, int], MasterKeys] = {}
-        for alias, entry in store.entries.items():
+        for alias in self._store.secret_key_aliases():
             name, separator, version = alias.rpartition("@")
             # The entry named like the key, without a version, is Hadoop's description of it.
-            if separator and name and version.isdecimal() and isinstance(entry, jks.SecretKeyEntry):
-                self._entries[name, int(version)] = entry
+            if separator and name and version.isdecimal():
+                self._entries[name, int(version)] = alias
 
     def _open(self, name: str, version: int) -> MasterKeys:
         opened = self._opened.get((name, version))
         if opened is None:
-            entry = self._entries[name, version]
+            password = _password(self._password_file)
             try:
-                if not entry.is_decrypted():
-                    entry.decrypt(_password(self._password_file))
-                opened = MasterKeys({(name, version): bytes(entry.key)}, self._holder)
+                key = self._store.secret_key(self._entries[name, version], password)
+                opened = MasterKeys({(name, version): key}, self._holder)
             except InputError as error:
                 raise KeyServiceError(f"key {name}@{version} of {self._holder}: {error}") from None
-            except Exception as error:
-                raise KeyDeniedError(
-                    f"key {name}@{version} of {self._holder} does not open with the store's password "
-                    f"({type(error).__name__})"
-                ) from None
+            except KeyStoreError as error:
+                raise KeyDeniedError(str(error)) from None
             self._opened[name, version] = opened
         return opened
 
@@ -190,17 +177,6 @@ def jceks_provider(text: str) -> JceksKeyProvider:
     return JceksKeyProvider(rest, password_file=password_file)
 
 
-def _pyjks() -> ModuleType:
-    try:
-        import jks
-    except ImportError:
-        raise KeyServiceError(
-            "JCEKS key stores are read by pyjks, which is not installed; run: pip install 'lockgate[jceks]'"
-        ) from None
-    module: ModuleType = jks
-    return module
-
-
 def _password(file: str | None) -> str:
     if file is None:
         return os.environ.get(PASSWORD_VARIABLE) or _DEFAULT_PASSWORD
@@ -227,12 +203,3 @@ def _state(path: str) -> _State:
     except OSError as error:
         raise KeyServiceError(f"the key store {path} cannot be found: {error.strerror}") from None
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except PermissionError:
-        raise KeyDeniedError(f"this user may not read the key store {path}") from None
-    except OSError as error:
-        raise KeyServiceError(f"the key store {path} cannot be read: {error.strerror}") from None

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.governance.ranger.protocol.key_stores import LARGEST, java_stores
+from lockgate.framework.io import JavaKeyStore, KeyStoreError, read_key_store
 
 PASSWORD_VARIABLE = "HADOOP_CREDSTORE_PASSWORD"  # noqa: S105 - Hadoop's public names and default, no secret
 _DEFAULT_PASSWORD = "none"  # noqa: S105 - Hadoop's public names and default, no secret
@@ -28,34 +27,18 @@ def credential(url: str, alias: str) -> str:
         raise OptionError(
             f"{url} is not the address of a local credential file: write it as jceks://file/path.jceks"
         )
-    path = Path(match[1])
-    entries = _entries(path)
-    found = entries.get(alias.lower())
-    if found is None:
-        raise OptionError(
-            f"{path} has no alias {alias!r}{nearest(alias.lower(), sorted(entries))}: run hadoop credential "
-            f"create {alias} -provider jceks://file{path}"
-        )
-    return found
-
-
-def _entries(path: Path) -> dict[str, str]:
-    jks = java_stores()
+    path, password = match[1], os.environ.get(PASSWORD_VARIABLE) or _DEFAULT_PASSWORD
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST)
-    except OSError as error:
-        raise OptionError(f"the credential file {path} cannot be read: {error.strerror}") from None
-    password = os.environ.get(PASSWORD_VARIABLE) or _DEFAULT_PASSWORD
-    try:
-        store = jks.KeyStore.loads(content, password)
-        return {alias.lower(): bytes(each.key).decode() for alias, each in store.secret_keys.items()}
-    except jks.util.KeystoreSignatureException:
-        raise OptionError(
-            f"the credential file {path} does not open with the password in {PASSWORD_VARIABLE} (default: "
-            "none), or is damaged"
-        ) from None
-    except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
-        raise OptionError(
-            f"{path} is not a credential file, or is damaged ({type(error).__name__})"
-        ) from None
+        name = f"the password in {PASSWORD_VARIABLE} (default: none)"
+        store = JavaKeyStore(path, read_key_store(path), password, name)
+        aliases = {each.lower(): each for each in store.secret_key_aliases()}
+        if alias.lower() in aliases:
+            return store.secret_key(aliases[alias.lower()], password).decode()
+    except KeyStoreError as error:
+        raise OptionError(f"the credential file is not usable: {error}") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"the credential file {path} has no text for alias {alias!r}") from None
+    raise OptionError(
+        f"{path} has no alias {alias!r}{nearest(alias.lower(), sorted(aliases))}: run hadoop credential "
+        f"create {alias} -provider jceks://file{path}"
+    )

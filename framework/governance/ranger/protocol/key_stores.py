@@ -1,7 +1,7 @@
 """Certificates and keys for TLS from JKS, JCEKS, PKCS12 and PEM files; the content says which it is.
 
 Java itself reads a PKCS12 file that is declared as JKS, and the other way round, so declared types mislead.
-Formats: sun.security.provider.JavaKeyStore (JKS), com.sun.crypto.provider.JceKeyStore (JCEKS), RFC 7292.
+Format of PKCS12: RFC 7292.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -26,10 +25,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from lockgate.errors import OptionError
+from lockgate.framework.io import JavaKeyStore, KeyStoreError, is_java_key_store, read_key_store
 
-_JAVA = (bytes.fromhex("feedfeed"), bytes.fromhex("cececece"))
 _PEM = b"-----BEGIN "
-LARGEST = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -92,50 +90,46 @@ def _in_memory(text: bytes) -> Iterator[str]:
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise OptionError(f"the key store {path} cannot be read: {error.strerror}") from None
-    if len(content) > LARGEST:
-        raise OptionError(f"{path} is too large to be a key store")
-    return content
+        return read_key_store(path)
+    except KeyStoreError as error:
+        raise OptionError(str(error)) from None
 
 
 def _is_pem(content: bytes) -> bool:
-    return _PEM in content[: 1 << 16] and not content.startswith(_JAVA)
+    return _PEM in content[: 1 << 16] and not is_java_key_store(content)
 
 
 def _certificates(store: KeyStore, content: bytes) -> Iterable[bytes]:
     """Return the certificates that a store trusts, as DER."""
-    if not content.startswith(_JAVA):
+    if not is_java_key_store(content):
         _, own, others = _pkcs12(store, content)
         # Java trusts the entries without a key alone.
         trusted = others if own is None else ()
         return [each.public_bytes(Encoding.DER) for each in trusted]
-    return [bytes(each.cert) for each in _java(store, content).certs.values()]
+    try:
+        return JavaKeyStore(store.path, content, store.password).certificates()
+    except KeyStoreError as error:
+        raise OptionError(str(error)) from None
 
 
 def _identity(store: KeyStore, content: bytes) -> tuple[PrivateKeyTypes, list[x509.Certificate]]:
     """Return a store's only private key with its chain of certificates, its own first."""
-    if not content.startswith(_JAVA):
+    if not is_java_key_store(content):
         key, own, others = _pkcs12(store, content)
         if key is None or own is None:
             raise OptionError(f"{store.path} has no private key: name the key store of this client")
         return key, [own, *others]
-    entries = list(_java(store, content).private_keys.values())
-    if len(entries) != 1:
-        raise OptionError(f"{store.path} has {len(entries)} private keys: name a key store with one")
-    entry = entries[0]
     try:
-        if not entry.is_decrypted():
-            entry.decrypt(store.password or "")
-        chain = [x509.load_der_x509_certificate(each) for _, each in entry.cert_chain]
-        return load_der_private_key(entry.pkey_pkcs8, None), chain
-    except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
-        raise OptionError(
-            f"the private key in {store.path} does not open with the password of the store "
-            f"({type(error).__name__})"
-        ) from None
+        opened = JavaKeyStore(store.path, content, store.password)
+        aliases = opened.private_key_aliases()
+        if len(aliases) != 1:
+            raise OptionError(f"{store.path} has {len(aliases)} private keys: name a key store with one")
+        own_key, chain = opened.private_key(aliases[0], store.password or "")
+        return load_der_private_key(own_key, None), [x509.load_der_x509_certificate(each) for each in chain]
+    except KeyStoreError as error:
+        raise OptionError(str(error)) from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise OptionError(f"the private key in {store.path} is damaged, or of a kind not known") from None
 
 
 def _pkcs12(
@@ -147,29 +141,6 @@ def _pkcs12(
         raise OptionError(
             f"{store.path} is not a key store (JKS, JCEKS, PKCS12 or PEM), or its password is another one"
         ) from None
-
-
-def _java(store: KeyStore, content: bytes) -> Any:
-    jks = java_stores()
-    try:
-        return jks.KeyStore.loads(content, store.password, try_decrypt_keys=False)
-    except jks.util.KeystoreSignatureException:
-        raise OptionError(f"{store.path} does not open with its password, or is damaged") from None
-    except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
-        raise OptionError(f"{store.path} is a damaged key store ({type(error).__name__})") from None
-
-
-def java_stores() -> ModuleType:
-    """Return the library for Java's key stores; OptionError if it is absent."""
-    try:
-        import jks
-    except ImportError:
-        raise OptionError(
-            "JKS and JCEKS key stores are read by pyjks, which is not installed; run: pip install "
-            "'lockgate[jceks]'"
-        ) from None
-    module: ModuleType = jks
-    return module
 
 
 def _bytes(password: str | None) -> bytes | None:

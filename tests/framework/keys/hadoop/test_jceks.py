@@ -130,6 +130,7 @@ def test_settings_that_are_refused(spec: str) -> None:
 
 def test_without_pyjks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jks", None)
+    (tmp_path / "kms.keystore").touch()
     with pytest.raises(KeyServiceError, match=r"pip install 'lockgate\[jceks\]'"):
         JceksKeyProvider(tmp_path / "kms.keystore")
 
