@@ -23,6 +23,7 @@ DOORS = (
     "lockgate.plugins",
     "lockgate.pushdown",
     "lockgate.tables",
+    "lockgate.testing",
 )
 # Not after a dot, as in names of Java and Spark's confs, nor as a file's name.
 NAME = re.compile(r"(?<![\w./-])lockgate(?:\.[A-Za-z_]\w*)+(?![\w/-])")

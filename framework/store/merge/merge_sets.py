@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from types import ModuleType
 from typing import Any, ClassVar
 
 from pyroaring import BitMap
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.codec.roaring64 import Roaring64
 from lockgate.framework.store.merge.merge_values import Value
 
@@ -36,6 +37,8 @@ class Union(Value):
     def _read(self, data: bytes) -> Any:
         try:
             return self.parsed(data)
+        except UnsupportedError:
+            raise
         except (ValueError, IndexError, RuntimeError):  # what the libraries raise, some of no bytes at all
             raise InputError(
                 f"column {self._plan.name!r}: a value of {len(data)} bytes is not {self.what}, which merge "
@@ -90,18 +93,15 @@ class HllSketches(Union):
 
     def parsed(self, data: bytes) -> Any:
         """Return a sketch."""
-        from datasketches import hll_sketch
-
-        return hll_sketch.deserialize(data)
+        return _datasketches().hll_sketch.deserialize(data)
 
     def union(self, older: Any, newer: Any) -> bytes:
         """Return the sketch of both."""
-        from datasketches import hll_union, tgt_hll_type
-
-        found = hll_union(newer.lg_config_k)
+        library = _datasketches()
+        found = library.hll_union(newer.lg_config_k)
         found.update(newer)
         found.update(older)
-        serialized: bytes = found.get_result(tgt_hll_type.HLL_4).serialize_compact()
+        serialized: bytes = found.get_result(library.tgt_hll_type.HLL_4).serialize_compact()
         return serialized
 
 
@@ -112,15 +112,11 @@ class ThetaSketches(Union):
 
     def parsed(self, data: bytes) -> Any:
         """Return a sketch."""
-        from datasketches import compact_theta_sketch
-
-        return compact_theta_sketch.deserialize(data)
+        return _datasketches().compact_theta_sketch.deserialize(data)
 
     def union(self, older: Any, newer: Any) -> bytes:
         """Return the sketch of both."""
-        from datasketches import theta_union
-
-        found = theta_union()
+        found = _datasketches().theta_union()
         found.update(older)
         found.update(newer)
         serialized = bytearray(found.get_result().serialize())
@@ -130,3 +126,15 @@ class ThetaSketches(Union):
         elif len(serialized) > _EMPTY:
             serialized[5] |= _SINGLE
         return bytes(serialized)
+
+
+def _datasketches() -> ModuleType:
+    try:
+        import datasketches
+    except ImportError:
+        raise UnsupportedError(
+            "sketches are merged by datasketches, which is not installed; run: "
+            "pip install 'lockgate[sketches]'"
+        ) from None
+    module: ModuleType = datasketches
+    return module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merge_histories import COLUMNS, PLANS, expected, history
 
-from lockgate.errors import InputError, OptionError
+from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.framework.store.merge.merge import merge_plan, merge_tables
 from lockgate.framework.store.merge.merge_engines import VALUES
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
@@ -206,6 +207,15 @@ def test_a_value_that_is_no_bitmap_is_an_error(function: str, empty: bytes, what
             bitmaps.add(np.array([0]), np.array([row]))
     with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
         merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": function}))
+
+
+@pytest.mark.parametrize("function", ["hll_sketch", "theta_sketch"])
+def test_sketches_without_their_library(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
+    monkeypatch.setitem(sys.modules, "datasketches", None)
+    sketches = VALUES[function](ColumnMerge("u", function), pa.chunked_array([pa.array([b"a", b"b"])]), 1)
+    sketches.replace(np.array([0]), np.array([0]))
+    with pytest.raises(UnsupportedError, match=r"pip install 'lockgate\[sketches\]'"):
+        sketches.add(np.array([0]), np.array([1]))
 
 
 @pytest.mark.parametrize(
