@@ -60,6 +60,7 @@ from lockgate.pushdown.predicates import (
     columns_of,
     conjuncts,
     literal,
+    with_columns,
 )
 from lockgate.pushdown.pruning import Funnel, Pruner
 from lockgate.pushdown.scan_report import Count, ScanReport, Step, format_bytes
@@ -136,5 +137,6 @@ __all__ = [
     "to_arrow_expression",
     "to_json",
     "unsupported_reason",
+    "with_columns",
     "with_literals",
 ]

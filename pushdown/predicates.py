@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -225,6 +225,32 @@ class _Columns(PredicateVisitor[frozenset[FieldPath]]):
 def columns_of(predicate: Predicate) -> frozenset[FieldPath]:
     """Return the fields a predicate reads."""
     return _Columns().visit(predicate)
+
+
+class _Renamed(PredicateVisitor[Predicate]):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def comparison(self, node: Comparison) -> Predicate:
+        first, *rest = node.field
+        return replace(node, field=(self._names[first], *rest))
+
+    def conjunction(self, children: list[Predicate]) -> Predicate:
+        return And(tuple(children))
+
+    def disjunction(self, children: list[Predicate]) -> Predicate:
+        return Or(tuple(children))
+
+    def negation(self, child: Predicate) -> Predicate:
+        return Not(child)
+
+    def constant(self, value: bool) -> Predicate:
+        return AlwaysTrue() if value else AlwaysFalse()
+
+
+def with_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """Return a predicate on columns of other names; `names` has the new name of each."""
+    return _Renamed(names).visit(predicate)
 
 
 def operators_of(predicate: Predicate) -> frozenset[tuple[FieldPath, Op]]:

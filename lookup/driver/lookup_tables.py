@@ -37,6 +37,7 @@ from lockgate.lookup.spec.lookup_spec import (
     structure_of,
     warn_of_masks,
 )
+from lockgate.lookup.spec.planned_schema import with_nulls
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class LookupTable:
     kind: ClassVar[CacheStructure]
 
     def __init__(self, table: Table, spec: LookupSpec) -> None:
-        self.table = table
+        self.table = table = with_nulls(table)
         self.spec = spec
         self.layout = layout_of(spec, table.schema)
         self._options = lookup_options(table.options, spec.options)
@@ -221,7 +222,7 @@ class PartialLookupTable(PrimaryKeyLookupTable):
 
     def __init__(self, table: Table, spec: LookupSpec) -> None:
         super().__init__(table, spec)
-        self._cache = PartialCache(table, spec, self.layout, reader_for(table, spec, self.layout))
+        self._cache = PartialCache(self.table, spec, self.layout, reader_for(self.table, spec, self.layout))
 
     def refresh(self, snapshot_id: int | None = None) -> CacheVersionInfo | None:
         """Answer from a snapshot, by default the newest; returns the facts about it.

@@ -35,7 +35,7 @@ from lockgate.lookup.server.server_messages import CacheCommand, CacheEvent, Hol
 from lockgate.lookup.server.version_wait import is_ready
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.lookup_options import lookup_options
-from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id
+from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id, pin_id
 from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Lookup:
         self._cache_host = cache_host or LocalCacheHost()
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
-        self._pinned_snapshots = shared_pinned_snapshots(table, self.id)
+        self._pinned_snapshots = shared_pinned_snapshots(table, pin_id(table, spec))
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._hosts = Hosts(spec.identifier, self._send)
@@ -90,6 +90,8 @@ class Lookup:
             "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
+            "table_id": table.table_id,
+            "schema_id": table.schema.id,
         }
         self._cache_servers: CacheServers | None = None
         self._cache_servers = self._cache_host.start(
@@ -395,7 +397,7 @@ class Lookup:
         if self._thread is not threading.current_thread():
             self._thread.join(5)
         # Those of a closed lookup are its own: the next one reads what is on disk.
-        self._pinned_snapshots = PinnedSnapshots(self.table, self.id)
+        self._pinned_snapshots = PinnedSnapshots(self.table, pin_id(self.table, self.spec))
         if self._cache_host.local:
             self.directory.release(self._name)
         self._cache_host.withdraw(self.status())

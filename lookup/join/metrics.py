@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lockgate.lookup.join.plan import Join
-    from lockgate.lookup.spec.lookup_spec import LookupSpec
 
 TOO_LARGE = "the batch is about as large as the table: lookup.strategy=spark would be faster"
 TOO_SMALL = "the batch is small compared with the table: lookup.strategy=lookup would be faster"
@@ -46,7 +45,7 @@ def observed(
     else:
         warning = functions.when(count >= functions.greatest(large, functions.lit(1.0)), TOO_LARGE)
     return rows.observe(
-        _name(join.stream, join.spec),
+        f"lookup {join.spec.identifier}",  # the connector numbers equal names of a query
         count.alias("rows"),
         matched.alias("matched"),
         functions.try_divide(matched, count).alias("hit_rate"),
@@ -54,11 +53,3 @@ def observed(
         *(state[member].alias(member) for member in STATE_MEMBERS),
         warning.alias("warning"),
     )
-
-
-def _name(stream: DataFrame, spec: LookupSpec) -> str:
-    # Two lookups of one query on one table need two names, the same ones at its next start.
-    name = f"lookup {spec.identifier}"
-    plan = stream._jdf.queryExecution().logical().toString()
-    taken = plan.count(f"CollectMetrics {name}")
-    return f"{name} {taken + 1}" if taken else name

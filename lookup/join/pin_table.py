@@ -29,8 +29,8 @@ from lockgate.lookup.driver.pinned_snapshots import forget_ended
 from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark
-from lockgate.lookup.spec.lookup_rights import governed
 from lockgate.lookup.spec.lookup_spec import LookupSpec, SpecJson, cache_id
+from lockgate.lookup.spec.planned_schema import governed_as_planned, planned_table
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 SPEC_OPTION = "lookup.spec"
 # The read option with the id of the cache that the workers ask.
 CACHE_OPTION = "lookup.cache-id"
+# The read options with the table and the schema that the lookup was planned with.
+TABLE_OPTION = "lookup.table-id"
+SCHEMA_OPTION = "lookup.schema-id"
 # The read option that says who answers: `cache`, or `spark`, which needs no cache.
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
@@ -49,6 +52,8 @@ _SPEC = shape_of(SpecJson)
 READ_OPTIONS = (
     Option(SPEC_OPTION, str, "", "what a lookup join reads"),
     Option(CACHE_OPTION, str, "", "the cache that the workers of a lookup join ask"),
+    Option(TABLE_OPTION, str, "", "the table that a lookup join was planned with"),
+    Option(SCHEMA_OPTION, at_least(0), 0, "the schema that a lookup join was planned with"),
     Option(ANSWER_OPTION, one_of("cache", "spark"), "cache", "who answers a lookup join"),
     Option(GROUPS_OPTION, at_least(1), 1, "groups of buckets that a shuffled lookup join makes"),
 )
@@ -105,14 +110,11 @@ class PinTable:
 
         if SPEC_OPTION not in options:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")
-        spec = _asked(table, options)
+        table, spec = _planned(table, options)
         planned = options.get(CACHE_OPTION)
         if planned is not None and planned != cache_id(table, spec):
-            raise _other_table(table)
+            raise _other_rights(table)
         catalog = context.catalog(context.request["catalog"])
-        # A plan may know a table for some time after that was dropped.
-        if catalog.load_table(table.identifier).table_id != table.table_id:
-            raise _other_table(table)
         query = properties.get("query_id")
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
@@ -150,13 +152,16 @@ def _written(text: str) -> SpecJson:
     return {**found, "rights": None}
 
 
-def _asked(table: Table, options: Mapping[str, str]) -> LookupSpec:
-    """Return the lookup that is asked for, with the rights of the one who asks."""
+def _planned(newest: Table, options: Mapping[str, str]) -> tuple[Table, LookupSpec]:
+    """Return the table as the lookup was planned with it, and the lookup with the rights of the caller."""
     spec = LookupSpec.from_json(_written(options[SPEC_OPTION]))
+    table = newest
+    if TABLE_OPTION in options and SCHEMA_OPTION in options:
+        table = planned_table(newest, options[TABLE_OPTION], int(options[SCHEMA_OPTION]), spec)
     if options.get(ANSWER_OPTION) != "spark":
-        return governed(table, spec)
-    _check_table(table)
-    return spec
+        return table, governed_as_planned(newest, table, spec)
+    _check_table(newest)
+    return table, spec
 
 
 def _check_table(table: Table) -> None:
@@ -171,12 +176,11 @@ def _check_table(table: Table) -> None:
         grant(table, Action.SELECT)
 
 
-def _other_table(table: Table) -> LookupCacheError:
-    # The workers ask the planned cache, in which this number may belong to another snapshot.
+def _other_rights(table: Table) -> LookupCacheError:
+    # The workers ask the planned cache, which holds what other keys and rights show.
     return LookupCacheError(
-        f"the lookup on {table.identifier} was planned with another table, other columns, keys or rights: it "
-        "was dropped and created again or altered, the keys held or the policies have changed, or another "
-        "user planned it; start the query again"
+        f"the lookup on {table.identifier} was planned with other keys or rights: the keys held or the "
+        "policies have changed, another user planned it, or the table has moved; start the query again"
     )
 
 

@@ -43,9 +43,11 @@ from lockgate.lookup.join.pin_table import (
     CACHE_OPTION,
     GROUPS_OPTION,
     MARK_MEMBER,
+    SCHEMA_OPTION,
     SNAPSHOT_MEMBER,
     SPEC_OPTION,
     STATE_MEMBERS,
+    TABLE_OPTION,
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
 from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
@@ -113,14 +115,21 @@ def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
     `pin_table`).
     """
     catalog, database, table = join.name
-    reader = (
-        join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.asked()))
-        .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
-        .option(ANSWER_OPTION, "spark" if by_spark else "cache")
-    )
+    reader = join.stream.sparkSession.read.options(**pin_options(join, by_spark=by_spark))
     if groups is not None:
         reader = reader.option(GROUPS_OPTION, str(groups))
     return reader.table(f"`{catalog}`.`{database}`.`{table}$pin`").scalar()
+
+
+def pin_options(join: Join, *, by_spark: bool) -> dict[str, str]:
+    """Return the read options by which `pin_table` knows a join, and what it was planned with."""
+    return {
+        SPEC_OPTION: json.dumps(join.spec.asked()),
+        CACHE_OPTION: cache_id(join.dimension, join.spec),
+        TABLE_OPTION: join.dimension.table_id,
+        SCHEMA_OPTION: str(join.dimension.schema.id),
+        ANSWER_OPTION: "spark" if by_spark else "cache",
+    }
 
 
 def by_cache(join: Join) -> DataFrame:

@@ -16,7 +16,7 @@ from lockgate.lookup.driver.lookup_registry import lookup_for
 from lockgate.lookup.driver.pinned_snapshots import shared_pinned_snapshots
 from lockgate.lookup.driver.reports import report_of
 from lockgate.lookup.spec.lookup_options import lookup_options
-from lockgate.lookup.spec.lookup_spec import cache_id
+from lockgate.lookup.spec.lookup_spec import pin_id
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table
@@ -79,8 +79,8 @@ def pin_groups(
     Returns the id of the first group's cache, the batch's report, with rows and bytes of all groups, and the
     snapshot's mark.
     """
-    pins = shared_pinned_snapshots(table, cache_id(table, spec))
-    _pinned_snapshots[table.location, cache_id(table, spec)] = pins
+    pins = shared_pinned_snapshots(table, pin_id(table, spec))
+    _pinned_snapshots[table.location, pin_id(table, spec)] = pins
     lookups = [lookup_for(catalog, table, each, cache_host) for each in grouped(spec, groups)]
     pinned = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
     mark = None if pinned is None else pins.mark(query_id or "", batch_id or 0)

@@ -5,7 +5,6 @@ It has the same rows, columns and types as the plan of `plan.by_cache`.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
@@ -13,18 +12,11 @@ from pyspark.sql import functions
 from lockgate.errors import UnsupportedError
 from lockgate.framework.store import SNAPSHOT_SOURCE
 from lockgate.lookup.join.metrics import observed
-from lockgate.lookup.join.pin_table import (
-    ANSWER_OPTION,
-    CACHE_OPTION,
-    SNAPSHOT_MEMBER,
-    SPEC_OPTION,
-    STATE_MEMBERS,
-)
-from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of
+from lockgate.lookup.join.pin_table import SNAPSHOT_MEMBER, STATE_MEMBERS
+from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of, pin_options
 from lockgate.lookup.join.spark_filter import spark_column
 from lockgate.lookup.join.strategy import snapshot_for_spark, streaming_batch
 from lockgate.lookup.spec.lookup_options import lookup_options
-from lockgate.lookup.spec.lookup_spec import cache_id
 from lockgate.lookup.spec.row_selection import selection_at
 
 if TYPE_CHECKING:
@@ -79,12 +71,7 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
     reader = join.stream.sparkSession.read
     if join.stream.isStreaming:
         # The scan of each micro-batch asks for the snapshot.
-        reader = (
-            reader.option(SNAPSHOT_SOURCE.key, "pin")
-            .option(SPEC_OPTION, json.dumps(join.spec.asked()))
-            .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
-            .option(ANSWER_OPTION, "spark")
-        )
+        reader = reader.option(SNAPSHOT_SOURCE.key, "pin").options(**pin_options(join, by_spark=True))
         chosen = 0
     else:
         chosen = snapshot_for_spark(join.dimension, join.spec, *streaming_batch(join.stream))[0]

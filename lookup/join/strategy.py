@@ -18,7 +18,7 @@ from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, shared_pinned_snapshots
 from lockgate.lookup.join.jvm import answers_in_jvm
 from lockgate.lookup.spec.lookup_options import lookup_options
-from lockgate.lookup.spec.lookup_spec import cache_id, layout_of
+from lockgate.lookup.spec.lookup_spec import cache_id, layout_of, pin_id
 from lockgate.lookup.spec.row_selection import selection_at
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def snapshot_for_spark(
     the batch before, by whichever join. Returns the snapshot (0: there is none) and what `$pin` says of
     it: lag in milliseconds, rows, bytes (0: nothing is cached) and milliseconds to build.
     """
-    lookup_id = cache_id(table, spec)
+    lookup_id = pin_id(table, spec)
     pinned = None
     if query_id is not None and batch_id is not None:
         pins = _pinned_snapshots.setdefault(
@@ -151,7 +151,7 @@ def snapshot_for_spark(
         pinned = pins.get(query_id, batch_id)
     newest = newest_target(table)
     if pinned is None:
-        pinned = serving(lookup_id) or (0 if newest is None else newest.id)
+        pinned = serving(cache_id(table, spec)) or (0 if newest is None else newest.id)
         if query_id is not None and batch_id is not None:
             pins.record(query_id, batch_id, pinned, pinned and mark_of(fingerprint(table.snapshot(pinned))))
     elif query_id is not None and batch_id is not None and pinned:

@@ -60,17 +60,19 @@ def _unknown_asker(table: Table, spec: LookupSpec) -> str | None:
     return None
 
 
-def check_servable(table: Table, spec: LookupSpec) -> None:
-    """Check that a query service may answer a lookup; AccessDeniedError or UnsupportedError if not.
-
-    It serves no table with an encrypted column, whichever columns are asked for.
-    """
+def check_plaintext(table: Table) -> None:
+    """Refuse a query service for a table with an encrypted column, whichever columns are asked for."""
     encrypted = encrypted_columns(table)
     if encrypted:
         raise AccessDeniedError(
             f"a query service serves no table with encrypted columns, since it does not know who asks: "
             f"{table.identifier} encrypts {', '.join(sorted(encrypted))}"
         )
+
+
+def check_servable(table: Table, spec: LookupSpec) -> None:
+    """Check that a query service may answer a lookup; AccessDeniedError or UnsupportedError if not."""
+    check_plaintext(table)
     reason = obstacle(table, spec)
     if reason is not None:
         raise UnsupportedError(

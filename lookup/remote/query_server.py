@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.lookup.partial.choice import check_servable
+from lockgate.lookup.partial.choice import check_plaintext, check_servable
 from lockgate.lookup.partial.partial_cache import PartialCache, SnapshotName
 from lockgate.lookup.remote.questions import (
     ANSWER_SCHEMA,
     HEADER,
     asked_lookup,
-    layout_for,
+    asked_table,
     snapshot_in,
 )
 from lockgate.lookup.spec.failures import error_to_json
+from lockgate.lookup.spec.planned_schema import with_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,13 +86,14 @@ class _AnsweredLookup:
     """One lookup and its cache, which follows the snapshots that are asked for."""
 
     def __init__(self, load: Callable[[], Table], descriptor: bytes) -> None:
-        table = load()
+        newest = load()
         self._load = load
-        self._asked = asked_lookup(descriptor, table)
-        check_servable(table, self._asked.spec)
-        self._table = table
-        self._layout = layout_for(self._asked, table)
-        self._cache = PartialCache(table, self._asked.spec, self._layout)
+        self._asked = asked_lookup(descriptor, newest)
+        table, self._layout = asked_table(self._asked, newest)
+        self._table = with_nulls(table)
+        check_plaintext(newest)
+        check_servable(self._table, self._asked.spec)
+        self._cache = PartialCache(self._table, self._asked.spec, self._layout)
         self._known: OrderedDict[SnapshotName, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -112,8 +114,8 @@ class _AnsweredLookup:
             if name in self._known:
                 return
             # Somebody may have encrypted a column since, or made another table of this name.
-            layout_for(self._asked, now := self._load())
-            check_servable(now, self._asked.spec)
+            check_plaintext(newest := self._load())
+            check_servable(asked_table(self._asked, newest)[0], self._asked.spec)
             snapshot = self._table.snapshot(name.id)
             if SnapshotName.of(snapshot) != name:
                 raise SnapshotNotFoundError(

@@ -18,6 +18,7 @@ from lockgate.errors import InputError
 from lockgate.framework.spark import FailureJson, fault_in, shape_of
 from lockgate.lookup.spec.lookup_options import SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.spec.lookup_spec import LookupSpec, layout_of
+from lockgate.lookup.spec.planned_schema import planned_table
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -28,9 +29,12 @@ HEADER = "authorization"
 
 
 class LookupJson(TypedDict):
-    """A lookup: the table's id, what is asked of it, and the digest of the layout of keys and rows."""
+    """A lookup: the ids of the table and of the schema that it was planned with, what is asked of it, and the
+    digest of the layout of keys and rows.
+    """
 
     table: str
+    schema: int
     keys: list[str]
     columns: list[str]
     where: Any
@@ -57,6 +61,7 @@ class AskedLookup:
     """A lookup that was asked for, read from a descriptor."""
 
     table_id: str
+    schema_id: int
     spec: LookupSpec
     layout_digest: str
 
@@ -66,6 +71,7 @@ def descriptor_of(table: Table, spec: LookupSpec, layout: CacheLayout) -> bytes:
     options = {**table.options, **spec.options}
     content: LookupJson = {
         "table": table.table_id,
+        "schema": table.schema.id,
         "keys": list(spec.keys),
         "columns": list(spec.columns),
         "where": spec.to_json()["where"],
@@ -99,18 +105,22 @@ def asked_lookup(descriptor: bytes, table: Table) -> AskedLookup:
             "rights": None,
         }
     )
-    return AskedLookup(content["table"], spec, content["layout"])
+    return AskedLookup(content["table"], content["schema"], spec, content["layout"])
 
 
-def layout_for(asked: AskedLookup, table: Table) -> CacheLayout:
-    """Return the layout of a lookup; InputError unless the asker has the same."""
+def asked_table(asked: AskedLookup, newest: Table) -> tuple[Table, CacheLayout]:
+    """Return the table as a lookup was planned with it, and the layout of its rows.
+
+    Raises LookupCacheError as `planned_table`, and InputError unless the asker has the same layout.
+    """
+    table = planned_table(newest, asked.table_id, asked.schema_id, asked.spec)
     layout = layout_of(asked.spec, table.schema)
-    if asked.table_id != table.table_id or asked.layout_digest != digest_of(layout):
+    if asked.layout_digest != digest_of(layout):
         raise InputError(
-            f"a query service for {table.identifier} was asked with another schema, table or version of "
-            "Lockgate than its own: start the query again, with one version on both sides"
+            f"a query service for {table.identifier} was asked with another schema or version of Lockgate "
+            "than its own: start the query again, with one version on both sides"
         )
-    return layout
+    return table, layout
 
 
 def snapshot_in(content: bytes) -> SnapshotJson:

@@ -37,6 +37,7 @@ from lockgate.lookup.server.standby import private_stdout, read_lines
 from lockgate.lookup.spec.failures import error_to_json
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import LookupSpec, cached_layout
+from lockgate.lookup.spec.planned_schema import planned_table, with_nulls
 from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ class CacheServer:
         )
         assert content["directory"] is not None  # a standby has found it
         directory = CacheDirectory(Path(content["directory"]))
-        return cls(catalog.load_table(spec.identifier), spec, directory, send, commands, turn)
+        newest = catalog.load_table(spec.identifier)
+        table = planned_table(newest, content["table_id"], content["schema_id"], spec)
+        return cls(with_nulls(table), spec, directory, send, commands, turn)
 
     def run(self) -> None:
         """Work until told to close, or the process is ended from outside."""

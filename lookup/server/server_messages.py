@@ -226,7 +226,7 @@ class OpenCache(TypedDict):
     """The lookup of a process, which is the first that it is told.
 
     `location` is the folder of the cache as each host finds it, `directory` the folder itself, null where the
-    process finds it by `location`.
+    process finds it by `location`. `table_id` and `schema_id` are those that the lookup was planned with.
     """
 
     op: Literal["open"]
@@ -237,6 +237,8 @@ class OpenCache(TypedDict):
     warehouse: str
     options: dict[str, str]
     spec: SpecJson
+    table_id: str
+    schema_id: int
 
 
 class BuildCommand(TypedDict):

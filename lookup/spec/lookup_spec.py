@@ -28,7 +28,7 @@ from lockgate.lookup.codec.key_codec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCode
 from lockgate.lookup.codec.row_codec import RowCodec
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_rights import CacheRights, RightsJson
-from lockgate.pushdown import Predicate, columns_of, from_json, to_json
+from lockgate.pushdown import Predicate, columns_of, describe, from_json, to_json, with_columns
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Visibility
@@ -265,9 +265,9 @@ def _pick(schema: TableSchema, names: Sequence[str]) -> pa.Schema:
 def cache_id(table: Table, spec: LookupSpec) -> str:
     """Name the cache of a lookup: equal for lookups that would store the same, across jobs and drivers.
 
-    It covers the table, the ids, names and types of the columns read, which of them are read as masks, under
-    which keys the others are encrypted, the condition, the rights, how it is to be kept (`lookup.cache`), and
-    the formats.
+    It covers the table, the ids, names and types of the columns read (without NOT NULL), which of them are
+    read as masks, under which keys the others are encrypted, the condition, the rights, how it is to be kept
+    (`lookup.cache`), and the formats.
     """
     schema = table.schema
     layout = layout_of(spec, schema)
@@ -280,7 +280,10 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "columns": spec.columns,
         "primary": schema.primary_keys,
         "where": spec.to_json()["where"],
-        "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
+        "read": [
+            [schema.field(name).id, name, type_to_json(schema.field(name).type.with_nullable(True))]
+            for name in layout.read_columns
+        ],
         "masked": list(seen.missing_keys(layout.read_columns)),
         "sealed": _with_keys(layout, seen).keys,
         "storage": lookup_options(table.options, spec.options).cache,
@@ -294,6 +297,21 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         content["rights"] = spec.rights.to_json()
     if spec.group is not None:
         content["group"] = [*spec.group, schema.options["bucket"], schema.bucket_keys]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def pin_id(table: Table, spec: LookupSpec) -> str:
+    """Name a lookup in the pins of its batches, which outlive changes of names and types of its columns."""
+    schema = table.schema
+    numbers = {member.name: str(member.id) for member in schema.fields}
+    content = {
+        "keys": [numbers[name] for name in spec.keys],
+        "columns": [numbers[name] for name in spec.columns],
+        # As text, since a literal has the type of its column.
+        "where": None if spec.where is None else describe(with_columns(spec.where, numbers)),
+        "partitions": repr(lookup_options(table.options, spec.options).scan_partitions),
+        "group": spec.group,
+    }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

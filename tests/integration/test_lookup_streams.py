@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from flight_tables import flights, planes
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.functions import expr
 from same_frames import same
 
 from lockgate import lookup
@@ -16,6 +17,7 @@ from lockgate.framework.spark.bridge import dispatcher
 from lockgate.framework.spark.operations import system_operations
 from lockgate.lookup import lookup_join
 from lockgate.lookup.join.pin_table import PinTable
+from lockgate.pushdown import col
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -178,6 +180,7 @@ def test_a_stream_ends_with_the_words_of_the_lookup_that_failed(
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore::lockgate.errors.LineageWarning")
 def test_a_retried_batch_uses_the_snapshot_it_had(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -193,9 +196,10 @@ def test_a_retried_batch_uses_the_snapshot_it_had(
         if number == 1 and fail:
             raise RuntimeError("the sink is down")
 
-    def joined() -> DataFrame:
+    def joined(model: str = "model") -> DataFrame:
+        select = {"model": model, "plane_year": "year"}
         return lookup_join(
-            source.stream(), name, on="tailnum", select=["model"], snapshot_column="snap", options=options
+            source.stream(), name, on="tailnum", select=select, snapshot_column="snap", options=options
         )
 
     query = start(joined(), tmp_path / "checkpoint", sink)
@@ -207,13 +211,15 @@ def test_a_retried_batch_uses_the_snapshot_it_had(
 
     # The driver goes away, the table moves on, its snapshots expire as far as the pin lets them.
     lookup.close_all()
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN model TO kind")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN year TYPE BIGINT")
     for _ in range(3):
         spark.sql(f"INSERT INTO {name} VALUES ('N1', 2000, 'later', 1, 1.0)")
     plain = lake.catalog.load_table(name.removeprefix("lake."))
     lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
     assert [snapshot.id for snapshot in plain.snapshots()] == [1, 2, 3, 4]
     fail = False
-    query = start(joined(), tmp_path / "checkpoint", sink)
+    query = start(joined("kind"), tmp_path / "checkpoint", sink)
     try:
         query.processAllAvailable()
         source.add(flights(spark).limit(50))
@@ -225,6 +231,115 @@ def test_a_retried_batch_uses_the_snapshot_it_had(
     assert seen == [(0, {1}), (1, {1}), (1, {1}), (2, {4}), (3, {4})]
     lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
     assert [snapshot.id for snapshot in plain.snapshots()] == [4]
+
+
+@pytest.mark.filterwarnings("ignore::lockgate.errors.LineageWarning")
+def test_a_stream_keeps_its_columns_while_those_of_the_table_change(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    """By their ids, under the names and types of its start; the next start has the new ones."""
+    name = table("planes")
+    spark.sql(
+        f"CREATE TABLE {name} (tailnum STRING, seats INT, model STRING, row STRING NOT NULL) "
+        "TBLPROPERTIES ('primary-key'='tailnum', 'bucket'='2')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES ('N1', 1, 'a', 'x'), ('N2', 2, 'b', 'y')")
+    source = Source(spark, tmp_path / "in")
+    ways = {
+        "jvm": {"lookup.cache": "memory"},
+        "worker": {"lookup.in-jvm": "false"},
+        "partial": {"lookup.cache": "partial"},
+        "shuffle": {"lookup.shuffle": "true"},
+    }
+
+    def joined(seats: str, model: str) -> DataFrame:
+        frame = source.stream()
+        for way, given in ways.items():
+            select = {f"seats_{way}": seats, f"model_{way}": model, f"row_{way}": "row"}
+            where = col(model) != "hidden"
+            every = {**options, "lookup.refresh.async": "false", **given}
+            frame = lookup_join(frame, name, "tailnum", select=select, where=where, options=every)
+        return frame
+
+    def flights_of(*tails: str) -> None:
+        rows = ", ".join(f"(1L, '{tail}', cast(0 AS SMALLINT))" for tail in tails)
+        source.add(spark.sql(f"SELECT * FROM VALUES {rows} AS t(flight, tailnum, gate)"))
+
+    batches: list[list[tuple[Any, ...]]] = []
+    types: list[str] = []
+
+    def sink(frame: DataFrame, number: int) -> None:
+        types.append(frame.schema["seats_jvm"].dataType.simpleString())
+        rows = sorted(tuple(row) for row in frame.drop("flight", "gate").collect())
+        batches.append([(row[0], *({row[n : n + 3] for n in range(1, len(row), 3)})) for row in rows])
+
+    query = start(joined("seats", "model"), tmp_path / "checkpoint", sink)
+    try:
+        flights_of("N1")
+        query.processAllAvailable()
+        for change in (
+            "ALTER COLUMN seats TYPE BIGINT",
+            "RENAME COLUMN model TO kind",
+            "ALTER COLUMN row DROP NOT NULL",
+            "ADD COLUMN model STRING",
+        ):
+            spark.sql(f"ALTER TABLE {name} {change}")
+        spark.sql(f"INSERT INTO {name} VALUES ('N2', 3, 'c', null, 'no'), ('N3', 4, 'hidden', 'z', 'no')")
+        flights_of("N1", "N2", "N3")
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    first = ("N1", (1, "a", "x"))
+    assert batches == [[first], [first, ("N2", (3, "c", None)), ("N3", (None, None, None))]]
+
+    spark.sql(f"INSERT INTO {name} VALUES ('N2', {1 << 40}, 'd', 'y', 'no')")
+    query = start(joined("seats", "kind"), tmp_path / "checkpoint", sink)
+    try:
+        flights_of("N2")
+        query.processAllAvailable()
+        spark.sql(f"ALTER TABLE {name} DROP COLUMN kind")
+        flights_of("N2")
+        with pytest.raises(StreamingQueryException, match=r"column 'kind' of .* was dropped"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert batches[2:] == [[("N2", (1 << 40, "d", "y"))]]
+    assert types == ["int", "int", "bigint"]
+
+
+def test_branches_of_a_query_look_up_in_one_table(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    """Their metrics are numbered in the order of the plan, the same at each start."""
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+
+    def with_(stream: DataFrame, column: str, as_: str = "") -> DataFrame:
+        return lookup_join(stream, name, "tailnum", select={as_ or column: column}, options=options)
+
+    def query(folder: str) -> Any:
+        known = with_(with_(source.stream().where("gate < 2"), "seats"), "model")
+        left = with_(source.stream().where("gate = 4"), "seats").selectExpr("*", "'' AS model")
+        union = known.union(left).union(known).selectExpr("*", "current_timestamp() AS at")
+        other = with_(source.stream(), "seats", "s")
+        other = other.selectExpr("flight AS f", "s", "current_timestamp() AS at2")
+        near = expr("flight = f AND at2 BETWEEN at - interval 1 hour AND at")
+        joined = union.withWatermark("at", "1 hour").join(other.withWatermark("at2", "1 hour"), near)
+        return start(joined, tmp_path / folder, lambda frame, _: frame.foreach(lambda row: None))
+
+    short = f"lookup {name.removeprefix('lake.')}"
+    for folder in ("first", "first", "other"):
+        source.add(flights(spark).limit(50))
+        running = query(folder)
+        try:
+            running.processAllAvailable()
+            # The last batches only move the watermark.
+            metrics = next(each for each in running.recentProgress if each["numInputRows"])["observedMetrics"]
+        finally:
+            running.stop()
+        rows = {key: row["rows"] for key, row in metrics.items()}
+        assert rows == {short: 20, f"{short} 2": 20, f"{short} 3": 10, f"{short} 4": 50}
 
 
 def test_a_stream_into_a_table_with_an_inner_join(

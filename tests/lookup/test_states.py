@@ -25,6 +25,7 @@ from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join import lookup_worker
 from lockgate.lookup.server.key_server import KeyServer, fetch_cipher
+from lockgate.lookup.spec.lookup_spec import pin_id
 
 MakeTable = Callable[..., Any]
 HERE = Path(__file__).resolve().parent
@@ -326,9 +327,9 @@ def test_a_batch_that_is_planned_again_after_its_snapshot_was_replaced(tmp_path:
     lookup = started(catalog, tmp_path / "cache")
     try:
         assert lookup.pin("query", 0) == 2
-        mark = PinnedSnapshots(table, lookup.id).mark("query", 0)
+        mark = PinnedSnapshots(table, pin_id(table, lookup.spec)).mark("query", 0)
         assert mark == mark_of(fingerprint(table.snapshot(2)))
-        assert PinnedSnapshots(table, lookup.id).get("query", 0) == 2
+        assert PinnedSnapshots(table, pin_id(table, lookup.spec)).get("query", 0) == 2
         table.rollback(1)
         table.append(rows("new"))
         # The pin holds a number that is another snapshot's by now.

@@ -10,7 +10,13 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import ColumnNotFoundError, LockgateError
-from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
+from lockgate.framework.store.ddl.schema_changes import (
+    AddColumn,
+    ChangeNullability,
+    ChangeType,
+    DropColumn,
+    RenameColumn,
+)
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.framework.store.tables.table import Table
@@ -69,6 +75,26 @@ def test_columns_change_while_a_lookup_runs(world: tuple[Catalog, str]) -> None:
     assert get(renamed, 2) == [("b", None, 2)]
     assert get(renamed, 4) == [("d", "new", 4)]
     renamed.close()
+
+
+def test_a_column_that_may_be_null_from_now_on(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path / "warehouse"))
+    catalog.create_namespace("db")
+    fields = pa.schema([("id", pa.int32()), pa.field("n", pa.int32(), nullable=False)])
+    options = {"bucket": "1", "lookup.cache-dir": str(tmp_path / "cache")}
+    table = catalog.create_table("db.t", Schema.from_arrow(fields, primary_keys=("id",), options=options))
+    table.append(pa.table({"id": [1], "n": [1]}, schema=fields))
+    with open_lookup(table, "id") as running:
+        changed = catalog.alter_table("db.t", [ChangeNullability(("n",), True)])
+        changed.append(pa.table({"id": [1, 2], "n": pa.array([None, 2], pa.int32())}))
+        for how in ("followed", "loaded"):
+            running.refresh()
+            assert [get(running, key) for key in (1, 2)] == [[(None,)], [(2,)]], how
+            Path(running.status().directory, "PRIMARY").unlink()
+            changed.append(pa.table({"id": [3], "n": pa.array([3], pa.int32())}))
+        folder = running.status().directory
+    with open_lookup(changed, "id") as again:
+        assert again.status().directory == folder, "it holds the same"
 
 
 def test_values_that_the_old_type_cannot_hold(world: tuple[Catalog, str]) -> None:

@@ -30,9 +30,9 @@ from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
 from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.join.lookup_worker import AnswerForm, WantedState, answer
-from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
+from lockgate.lookup.join.pin_table import CACHE_OPTION, SCHEMA_OPTION, SPEC_OPTION, TABLE_OPTION, PinTable
 from lockgate.lookup.join.task_lookup import TaskLookup, look_up_batches
-from lockgate.lookup.spec.lookup_spec import cache_id
+from lockgate.lookup.spec.lookup_spec import cache_id, pin_id
 
 
 def test_the_cache_follows_the_table_without_being_asked(world: World) -> None:
@@ -98,8 +98,8 @@ def test_a_pin_on_a_table_without_rows(world: World) -> None:
     assert ask(lookup, 0, [1, 2]) == [None, None]
     table.append(rows(range(3), 1))
     assert lookup.pin("query", 1) == 1
-    assert PinnedSnapshots(table, lookup.id).get("query", 0) == 0
-    assert PinnedSnapshots(table, lookup.id).get("query", 1) == 1
+    assert PinnedSnapshots(table, pin_id(table, lookup.spec)).get("query", 0) == 0
+    assert PinnedSnapshots(table, pin_id(table, lookup.spec)).get("query", 1) == 1
 
 
 def test_pinned_states_stay_and_the_rest_goes(world: World) -> None:
@@ -212,11 +212,11 @@ def test_a_pinned_snapshot_that_was_removed_by_force(world: World) -> None:
     table.append(rows(range(10), 2))
     (Path(table.location) / "snapshot" / "snapshot-1").unlink()
     lookup = world.lookup()
-    PinnedSnapshots(table, lookup.id).record("query", 0, 1)
+    PinnedSnapshots(table, pin_id(table, lookup.spec)).record("query", 0, 1)
     words = r"batch 0 of query query .*snapshot 1 of db\.dim.* is gone.* consumer 'lockgate-query-\w+-0'"
     with pytest.raises(SnapshotNotFoundError, match=words):
         lookup.pin("query", 0)
-    assert table.delete_consumer(f"lockgate-query-{lookup.id}-0")
+    assert table.delete_consumer(f"lockgate-query-{pin_id(table, lookup.spec)}-0")
     assert lookup.pin("query", 0) == 2
 
 
@@ -307,10 +307,13 @@ def test_masks_never_get_into_a_cache_of_values(world: World) -> None:
 
 
 def test_a_dimension_that_was_created_again_is_not_answered_from_the_old_cache(world: World) -> None:
-    spec = make_spec(world.create(), "id")
+    planned = world.create()
+    spec = make_spec(planned, "id")
     options = {
         SPEC_OPTION: json.dumps(spec.to_json()),
-        CACHE_OPTION: cache_id(world.catalog.load_table("db.dim"), spec),
+        CACHE_OPTION: cache_id(planned, spec),
+        TABLE_OPTION: planned.table_id,
+        SCHEMA_OPTION: str(planned.schema.id),
     }
     world.catalog.drop_table("db.dim")
     time.sleep(0.002)

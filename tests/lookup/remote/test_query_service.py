@@ -37,8 +37,9 @@ from lockgate.errors import (
     UnsafePathError,
     UnsupportedError,
 )
-from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn, RenameColumn, SetOption
 from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.types import STRING
 from lockgate.lookup.driver import query_services
 from lockgate.lookup.driver.lookup_tables import make_spec, open_lookup
 from lockgate.lookup.partial.partial_cache import SnapshotName
@@ -73,6 +74,29 @@ def test_a_service_answers_each_snapshot_and_condition(world: World, serve: Serv
     assert BYTES.decode() not in registration(table).read_text()
     lookup.close()
     some.close()
+
+
+def test_a_service_answers_what_was_planned_before_an_alter(world: World, serve: Serve) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    serve(table)
+    before = remote(table)
+    changed = world.catalog.alter_table("db.dim", [RenameColumn(("n",), "m"), AddColumn(("n",), STRING)])
+    changed.append(pa.table({"id": [1], "name": ["x"], "m": [7], "n": ["z"]}))
+    after = open_lookup(changed, "id", columns=["m"], options=REMOTE)
+    before.refresh()
+    assert found(before, [1, 2]) == [7, 1]
+    assert after.get(pa.record_batch({"id": pa.array([1, 2], pa.int64())})).rows.to_pylist() == [
+        {"m": 7},
+        {"m": 1},
+    ]
+    changed = world.catalog.alter_table("db.dim", [DropColumn(("m",))])
+    changed.append(pa.table({"id": [1], "name": ["y"], "n": ["z"]}))
+    before.refresh()
+    with pytest.raises(LookupCacheError, match=r"column 'n' of db\.dim, which a lookup reads, was dropped"):
+        found(before, [1])
+    before.close()
+    after.close()
 
 
 def test_owners_ask_a_service_in_place_of_files(world: World, serve: Serve) -> None:
@@ -190,7 +214,8 @@ def test_questions_that_are_none_are_answered_by_an_error(world: World, serve: S
         (b"[" * 100_000, good, ids, "does not speak its protocol"),
         (right + b" " * (1 << 20), good, ids, "bytes, which nobody needs"),
         (right.replace(b'"id"', b'"nn"'), good, ids, "has no column"),
-        (right.replace(table.table_id.encode(), b"other"), good, ids, "another schema, table or version"),
+        (right.replace(table.table_id.encode(), b"other"), good, ids, "dropped and created again"),
+        (right.replace(b'"layout": "', b'"layout": "0'), good, ids, "another schema or version"),
         (right, b"{}", ids, "does not speak its protocol"),
         (right, b'{"snapshot": 9, "fingerprint": ""}', ids, "snapshot 9"),
         (right, b'{"snapshot": 1, "fingerprint": ""}', ids, "was rolled back"),

@@ -17,6 +17,7 @@ import io.lockgate.spark.rules.UnsupportedStatements;
 import io.lockgate.spark.rules.Untranslatable;
 import io.lockgate.spark.rules.changes.StateDifferences;
 import io.lockgate.spark.rules.joins.LookupJoins;
+import io.lockgate.spark.rules.joins.LookupMetrics;
 import io.lockgate.spark.rules.joins.MarkLookups;
 import io.lockgate.spark.rules.joins.MisplacedLookups;
 import io.lockgate.spark.rules.parser.LookupParser;
@@ -74,6 +75,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     // Before anybody decides about rights: the rows of a lookup come by other ways than the
     // table's.
     extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
+    extensions.injectPostHocResolutionRule(session -> LookupMetrics.RULE);
     extensions.injectPostHocResolutionRule(session -> StateDifferences.RULE);
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> BatchValues.RULE);

@@ -1,12 +1,10 @@
 package io.lockgate.spark.rules.joins;
 
 import io.lockgate.spark.enforcement.parts.NodeProduct;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
@@ -14,7 +12,6 @@ import scala.Function1;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.BoxedUnit;
 
 /**
  * Stands for the stream of a lookup join while Python plans the join.
@@ -25,18 +22,12 @@ import scala.runtime.BoxedUnit;
 public final class StreamSide extends LogicalPlan implements LeafNode, NodeProduct {
   private final List<Attribute> columns;
   private final boolean isStream;
-  private final List<String> metrics;
   private final Supplier<Statistics> statistics;
 
-  /** As Spark copies it; {@code metrics} are those that are observed below. */
-  public StreamSide(
-      List<Attribute> columns,
-      boolean isStream,
-      List<String> metrics,
-      Supplier<Statistics> statistics) {
+  /** As Spark copies it. */
+  public StreamSide(List<Attribute> columns, boolean isStream, Supplier<Statistics> statistics) {
     this.columns = columns;
     this.isStream = isStream;
-    this.metrics = metrics;
     this.statistics = statistics;
   }
 
@@ -44,16 +35,8 @@ public final class StreamSide extends LogicalPlan implements LeafNode, NodeProdu
    * Stands for a plan; {@code statistics} are asked for where a batch is compared with the table.
    */
   static StreamSide of(LogicalPlan plan, Supplier<Statistics> statistics) {
-    List<String> metrics = new ArrayList<>();
-    plan.foreach(
-        each -> {
-          if (each instanceof CollectMetrics observed) {
-            metrics.add(" CollectMetrics " + observed.name());
-          }
-          return BoxedUnit.UNIT;
-        });
     return new StreamSide(
-        CollectionConverters.asJava(plan.output()), plan.isStreaming(), metrics, statistics);
+        CollectionConverters.asJava(plan.output()), plan.isStreaming(), statistics);
   }
 
   /** The plan in which {@code stream} takes its place again. */
@@ -86,12 +69,6 @@ public final class StreamSide extends LogicalPlan implements LeafNode, NodeProdu
     return statistics.get();
   }
 
-  /** Names the metrics that are observed below: those of another lookup get other names. */
-  @Override
-  public String simpleString(int maxFields) {
-    return "StreamSide" + String.join(",", metrics);
-  }
-
   @Override
   public Seq<LogicalPlan> children() {
     return CollectionConverters.asScala(List.<LogicalPlan>of()).toSeq();
@@ -110,7 +87,7 @@ public final class StreamSide extends LogicalPlan implements LeafNode, NodeProdu
 
   @Override
   public List<?> arguments() {
-    return List.of(columns, isStream, metrics, statistics);
+    return List.of(columns, isStream, statistics);
   }
 
   @Override
