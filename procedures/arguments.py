@@ -13,7 +13,14 @@ import pyarrow as pa
 from lockgate.errors import InputError, OptionError, UnsupportedTypeError, nearest
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
-from lockgate.framework.types import DataType, Kind, parse_iso_date, to_arrow, value_from_json
+from lockgate.framework.types import (
+    DataType,
+    Kind,
+    has_partition_values,
+    parse_iso_date,
+    to_arrow,
+    value_from_json,
+)
 from lockgate.pushdown import (
     And,
     Comparison,
@@ -103,14 +110,12 @@ def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequenc
     """
     if not text:
         return lambda values: True
-    names = schema.partition_keys
-    wanted = [_one_partition(part, schema) for part in text.split(";") if part.strip()]
-
-    def test(values: Sequence[Any]) -> bool:
-        found = dict(zip(names, values, strict=True))
-        return any(all(found[name] == value for name, value in each.items()) for each in wanted)
-
-    return test
+    wanted = [
+        has_partition_values(schema.partition_keys, _one_partition(part, schema))
+        for part in text.split(";")
+        if part.strip()
+    ]
+    return lambda values: any(test(values) for test in wanted)
 
 
 def parse_where(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:

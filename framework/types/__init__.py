@@ -8,6 +8,7 @@ from lockgate.framework.types.datatype import (
     DATE,
     DOUBLE,
     FLOAT,
+    FLOAT_KINDS,
     INT,
     MAX_LENGTH,
     SMALLINT,
@@ -27,7 +28,7 @@ from lockgate.framework.types.datatype import (
 )
 from lockgate.framework.types.date_patterns import DatePattern, date_pattern
 from lockgate.framework.types.lossless import convert_losslessly
-from lockgate.framework.types.partition_values import partition_key
+from lockgate.framework.types.partition_values import has_partition_values, partition_key
 from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
     from_spark_json,
@@ -63,6 +64,7 @@ __all__ = [
     "DATE",
     "DOUBLE",
     "FLOAT",
+    "FLOAT_KINDS",
     "INT",
     "MAX_LENGTH",
     "SMALLINT",
@@ -85,6 +87,7 @@ __all__ = [
     "from_arrow",
     "from_spark_json",
     "from_spark_type",
+    "has_partition_values",
     "has_spark_type",
     "map_of",
     "micros_of",

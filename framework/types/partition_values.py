@@ -7,7 +7,7 @@ partitions (`p=0.0` and `p=-0.0`), in Paimon's Java core too, which compares the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -46,6 +46,17 @@ def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
         return key
     key = tuple([math.nan if value != value else value for value in key])
     return _SignedZeros(key) if any(_signs(key)) else key
+
+
+def has_partition_values(keys: Sequence[str], values: Mapping[str, Any]) -> Callable[[Sequence[Any]], bool]:
+    """Return the predicate whether a partition of the columns `keys` has `values` in some of them.
+
+    >>> list(map(has_partition_values(["day", "p"], {"p": -0.0}), [(1, -0.0), (1, 0.0)]))
+    [True, False]
+    """
+    indices = [keys.index(name) for name in values]
+    wanted = partition_key(values.values())
+    return lambda partition: partition_key(partition[index] for index in indices) == wanted
 
 
 def _signs(values: tuple[Any, ...]) -> tuple[bool, ...]:

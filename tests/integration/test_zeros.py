@@ -126,3 +126,40 @@ def test_zeros_of_either_sign_are_two_partitions(
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert stored() == [(0, "0.0"), (2, "NaN"), (4, "0.0"), (9, "-0.0")]
+
+
+def test_statements_name_one_of_the_two_partitions_of_zeros(spark: SparkSession, table: Named) -> None:
+    name = table("named")
+    spark.sql(f"CREATE TABLE {name} (id INT, p DOUBLE, q INT) PARTITIONED BY (p, q)")
+    call = f"CALL lake.sys.drop_partition('{name.partition('.')[2]}', partitions =>"
+
+    def written() -> None:
+        spark.sql(f"DELETE FROM {name}")
+        rows = ", ".join(
+            f"(CAST('{text}' AS DOUBLE), {q})" for text in ("0.0", "-0.0", "NaN") for q in (1, 2)
+        )
+        spark.sql(f"INSERT INTO {name} SELECT 0, * FROM VALUES {rows}")
+
+    def shown(partition: str = "") -> list[str]:
+        return [row[0] for row in spark.sql(f"SHOW PARTITIONS {name} {partition}").collect()]
+
+    plus, minus, nan = (f"p={text}/q=2" for text in ("0.0", "-0.0", "NaN"))
+    others = [f"p={text}/q=1" for text in ("-0.0", "0.0", "NaN")]
+    for spec, gone in (("p=0.0", plus), ("p='-0.0'", minus), ("p='NaN'", nan)):
+        kept = sorted({*others, plus, minus, nan} - {gone})
+        text = gone.partition("/")[0]
+        for statement, rest in (
+            (f"ALTER TABLE {name} DROP PARTITION ({spec}, q=2)", kept),
+            (f"TRUNCATE TABLE {name} PARTITION ({spec}, q=2)", kept),
+            (f"{call} '{text},q=2')", kept),
+            (f"INSERT OVERWRITE {name} PARTITION ({spec}, q=2) SELECT 1 WHERE false", kept),
+            (f"INSERT OVERWRITE {name} PARTITION ({spec}, q) SELECT 1, 1", kept),
+        ):
+            written()
+            assert shown(f"PARTITION ({spec})") == [f"{text}/q=1", gone]
+            spark.sql(statement)
+            assert sorted(shown()) == rest, statement
+    written()
+    assert shown() == [f"p={text}/q={q}" for text in ("-0.0", "0.0", "NaN") for q in (1, 2)]
+    spark.sql(f"DELETE FROM {name} WHERE p = 0.0")  # a condition, by which the zeros are equal
+    assert shown() == ["p=NaN/q=1", "p=NaN/q=2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import UnsupportedError
@@ -11,11 +12,17 @@ from lockgate.framework.spark.messages.shared_messages import Committed, RowsJso
 from lockgate.framework.spark.messages.table_messages import DropPartitionsRequest, ListPartitionsRequest
 from lockgate.framework.spark.messages.write_messages import DeleteRequest
 from lockgate.framework.store.pruning.pruners import PartitionPruner
-from lockgate.framework.types import partition_key, value_from_json, value_to_json
-from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
+from lockgate.framework.types import (
+    FLOAT_KINDS,
+    has_partition_values,
+    partition_key,
+    value_from_json,
+    value_to_json,
+)
+from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import Overwrite, Table
+    from lockgate.framework.store import Table
 
 
 def list_partitions(context: OperationContext, request: ListPartitionsRequest) -> RowsJson:
@@ -34,14 +41,18 @@ def list_partitions(context: OperationContext, request: ListPartitionsRequest) -
         for name, value in request["where"].items()
     }
     found = {entry.partition for entry in table.manifests.live_files(table.latest_snapshot())}
-    # Compared as tuples, in which NaN is equal to itself.
-    rows = [
-        row for row in found if all((row[keys.index(name)],) == (value,) for name, value in wanted.items())
-    ]
-    rows.sort(key=lambda row: [(value is not None, value) for value in row])
+    rows = sorted(filter(has_partition_values(keys, wanted), found), key=_order)
     return {
         "rows": [[value_to_json(kind, value) for kind, value in zip(types, row, strict=True)] for row in rows]
     }
+
+
+def _order(partition: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return a sort key: nulls first, NaN last, -0.0 before 0.0."""
+    return [
+        (value is not None, value != value, 0.0 if value != value else value, str(value))
+        for value in partition
+    ]
 
 
 def drop_partitions(context: OperationContext, request: DropPartitionsRequest) -> bool:
@@ -67,11 +78,29 @@ def drop_partitions(context: OperationContext, request: DropPartitionsRequest) -
 # --- deleting by filters ------------------------------------------------------------------------
 
 
-def chosen_by(table: Table, predicate: Predicate | None) -> Overwrite:
+def chosen_by(table: Table, predicate: Predicate | None) -> Callable[[tuple[Any, ...]], bool]:
     """Return the choice of partitions by a predicate; UnsupportedError if it does not select whole ones."""
     if predicate is None:
         raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
     return PartitionPruner(table.schema, predicate).keeps_partition
+
+
+def static_partitions(table: Table, predicate: Predicate | None) -> Callable[[tuple[Any, ...]], bool]:
+    """Return the choice of partitions by a predicate, of which one that `<=>` names has the sign of its zero.
+
+    So Spark writes `INSERT OVERWRITE t PARTITION (p = 0.0)`, which names one of the two partitions of zeros.
+    """
+    schema, chosen = table.schema, chosen_by(table, predicate)
+    parts = predicate.children if isinstance(predicate, And) else (predicate,)
+    zeros = {
+        part.field[0]: part.literals[0].as_py()
+        for part in parts
+        if isinstance(part, Comparison)
+        and part.op is Op.EQ_NULL_SAFE
+        and schema.field(part.field[0]).type.kind in FLOAT_KINDS
+    }
+    has_values = has_partition_values(schema.partition_keys, zeros)
+    return lambda partition: chosen(partition) and has_values(partition)
 
 
 def whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:

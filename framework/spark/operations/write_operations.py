@@ -34,7 +34,7 @@ from lockgate.framework.spark.messages.write_messages import (
 from lockgate.framework.spark.operations.alterations import merges_schema
 from lockgate.framework.spark.operations.data_files import check_spark_types
 from lockgate.framework.spark.operations.java_encryption import java_options
-from lockgate.framework.spark.operations.partition_operations import chosen_by, whole_partitions
+from lockgate.framework.spark.operations.partition_operations import static_partitions, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
 from lockgate.framework.store import (
     CommitMessage,
@@ -272,7 +272,7 @@ def _partitions(table: Table, request: EndRequest) -> Overwrite | None:
     """Return the partitions that an overwrite names."""
     if request["mode"] != "overwrite":
         return None
-    return chosen_by(table, whole_partitions(table, request["filters"]))
+    return static_partitions(table, whole_partitions(table, request["filters"]))
 
 
 def _named(request: WriteRequest) -> tuple[str | None, int | None]:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import pyarrow as pa
+
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import one_nan
+from lockgate.framework.types import FLOAT_KINDS, has_partition_values, to_arrow
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges
@@ -193,9 +195,14 @@ def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partiti
             raise InputError(
                 f"cannot overwrite by {name!r}: it is not a partition column{nearest(name, keys)}"
             )
-    # Compared as tuples, in which NaN is equal to itself.
-    wanted = {keys.index(name): (one_nan(value),) for name, value in spec.items()}
-    return lambda partition: all((partition[index],) == value for index, value in wanted.items())
+    types = {name: schema.field(name).type for name in spec}
+    stored = {
+        name: pa.scalar(value, to_arrow(types[name])).as_py()  # 0 as 0.0, a FLOAT of 0.1 as it is rounded
+        if types[name].kind in FLOAT_KINDS and isinstance(value, int | float)
+        else value
+        for name, value in spec.items()
+    }
+    return has_partition_values(keys, stored)
 
 
 def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:

@@ -192,14 +192,8 @@ def _kinds(schema: TableSchema, kinds: Kinds, rows: int) -> pa.Array | None:
 
 def _check_overwrite(schema: TableSchema, rows: pa.Table, overwrite: Mapping[str, Any] | None) -> None:
     for name, value in (overwrite or {}).items():
-        kind = to_arrow(schema.field(name).type)
-        if value is None:
-            others = rows[name].is_valid()
-        elif value != value:
-            others = pc.invert(pc.is_nan(rows[name]))
-        else:
-            others = pc.not_equal(rows[name], pa.scalar(value, kind))
-        if pc.any(pc.fill_null(others, True)).as_py():
+        wanted = partition_key([pa.scalar(value, to_arrow(schema.field(name).type)).as_py()])
+        if any(partition_key([each]) != wanted for each in rows[name].unique().to_pylist()):
             raise InputError(f"rows of other partitions than {name} = {value!r}, which is overwritten")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockgate.errors import InputError
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.manifest_files import partitions_in
@@ -71,6 +72,29 @@ def test_zeros_of_either_sign_are_two_partitions(
     messages = table.write(rows.slice(1, 1).set_column(0, "id", pa.array([90], pa.int64())))
     table.commit(messages, kind="OVERWRITE", overwrite={negative}.__contains__)
     assert _ids(catalog) == [0, 2, 4, 5, 7, 9, 90]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_an_overwrite_of_one_zero_leaves_the_other(
+    catalog: Catalog, make_table: MakeTable, kind: pa.DataType
+) -> None:
+    table = make_table(columns={"id": pa.int64(), "f": kind}, partition_keys=("f",))
+
+    def rows(*ids: int, f: float) -> pa.Table:
+        return pa.table({"id": pa.array(ids, pa.int64()), "f": pa.array([f] * len(ids), kind)})
+
+    for number, value in enumerate((0.0, -0.0, 0.1, NAN)):
+        table.append(rows(number, f=value))
+    table.overwrite(rows(10, f=0.0), {"f": 0})
+    table.overwrite(rows(11, f=-0.0), {"f": -0.0})
+    table.overwrite(rows(12, f=0.1), {"f": 0.1})
+    table.overwrite(rows(13, f=NAN), {"f": NAN})
+    assert _ids(catalog) == [10, 11, 12, 13]
+    table.commit([], overwrite={"f": -0.0})
+    assert _ids(catalog) == [10, 12, 13]
+    for named, other in ((0.0, -0.0), (-0.0, 0.0), (NAN, 0.0)):
+        with pytest.raises(InputError, match="rows of other partitions"):
+            table.overwrite(rows(20, f=other), {"f": named})
 
 
 def test_keys_of_partitions_are_equal_as_their_stored_bytes_are() -> None:
