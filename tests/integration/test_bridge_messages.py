@@ -29,7 +29,7 @@ Named = Callable[[str], str]
 # somebody decides about access.
 NOT_ASKED = {"bridge.hello", "keys.names", "keys.unwrap", "lookup.event", "lookup.poll", "write.abort"}
 NOT_ASKED |= {"table.abort_staged", "governance.decide", "governance.of_policy", "governance.refuse"}
-NOT_ASKED |= {"governance.record", "governance.batch"}
+NOT_ASKED |= {"governance.record", "governance.batch", "governance.files"}
 
 
 def more_than(shape: Any, value: Any, path: str = "") -> list[str]:

@@ -15,7 +15,8 @@ from ranger_world import allow, deny, mask, row_filter
 from spark_version import SPARK
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from governed_foreign import Hiding
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
 
@@ -381,6 +382,95 @@ def test_no_link_leads_out_of_a_folder_that_may_be_read(
         stream.writeStream.format("memory").queryName("linked").start().processAllAvailable()
     world.put_paths("ann", "/")
     assert session.read.option("recursiveFileLookup", True).text(str(inside)).count() == 3
+
+
+def _link_file(inside: Path, secret: Path) -> None:
+    (inside / "a" / "mine").unlink()
+    (inside / "a" / "mine").symlink_to(secret / "mine")
+
+
+def _link_folder(inside: Path, secret: Path) -> None:
+    (inside / "a").rename(inside / "before")
+    (inside / "a").symlink_to(secret)
+
+
+def _hard_link(inside: Path, secret: Path) -> None:
+    (inside / "a" / "mine").unlink()
+    os.link(secret / "mine", inside / "a" / "mine")
+
+
+EXCHANGED = {
+    "file": ("a/mine", _link_file),
+    "pattern": ("a/*", _link_file),
+    "folder": ("a", _link_folder),
+    "hard": ("a/mine", _hard_link),
+}
+
+
+def _shown(frame: DataFrame) -> DataFrame:
+    frame.explain()
+    return frame
+
+
+def _collected(frame: DataFrame) -> DataFrame:
+    frame.collect()
+    return frame
+
+
+REFUSED = "files that a link leads to is denied|or folder was exchanged, or got another name"
+USED: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "only made": lambda frame: frame,
+    "shown": _shown,
+    "collected": _collected,
+    "kept": lambda frame: frame.where("length(value) = 4").cache(),
+    "in stages": lambda frame: _shown(frame.groupBy("value").count()),
+}
+
+
+@pytest.mark.parametrize("kind", EXCHANGED)
+def test_files_that_are_exchanged_after_planning_are_decided_about_again(
+    world: World, linked: tuple[Path, Path], kind: str
+) -> None:
+    """Spark reads by path, whatever is there by then, also by a plan that it has made and kept before."""
+    inside, secret = linked
+    path, exchange = EXCHANGED[kind]
+    (inside / "a" / "mine").write_text("mine\n")
+    (secret / "mine").write_text("zq-s\n")
+    session = world.session("ann")
+    frames = {use: used(session.read.text(f"{inside}/{path}")) for use, used in USED.items()}
+    session.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        frames["of Spark's second kind of source"] = _shown(session.read.text(f"{inside}/{path}"))
+    finally:
+        session.conf.unset("spark.sql.sources.useV1SourceList")
+    try:
+        exchange(inside, secret)
+        for use, frame in frames.items():
+            with pytest.raises(PySparkException, match=REFUSED) as found:
+                frame.collect()
+            assert "zq" not in str(found.value), use
+        world.put_paths("ann", "/")
+        assert frames["shown"].select("*").collect() == [("zq-s",)]
+    finally:
+        frames["kept"].unpersist()
+
+
+def test_files_that_are_exchanged_below_a_barrier_are_decided_about_again(
+    world: World, hiding: Hiding, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b", "other"):
+        (tmp_path / "in" / name).write_text("mine\nzq-s\n")
+    hiding.hide(row_filter="value NOT LIKE 'zq%'")
+    session = world.session("ann")
+    frames = [session.read.text(f"{tmp_path}/in/{name}") for name in "ab"]
+    (tmp_path / "in" / "a").unlink()
+    (tmp_path / "in" / "a").symlink_to("other")
+    assert [frame.collect() for frame in frames] == [[("mine",)], [("mine",)]]
+    hiding.hide(row_filter="value = 'none'")
+    for frame in frames:
+        with pytest.raises(PySparkException, match="other files, or under policies that have changed"):
+            frame.select("value").collect()
 
 
 def test_no_link_leads_into_a_warehouse_or_out_of_a_table(

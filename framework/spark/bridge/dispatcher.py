@@ -18,7 +18,7 @@ from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.context.query_reports import ScanReports
 from lockgate.framework.spark.enforcement import decisions as governance_operations
-from lockgate.framework.spark.enforcement import plaintext_flow
+from lockgate.framework.spark.enforcement import file_rights, plaintext_flow
 from lockgate.framework.spark.enforcement import stream_rights as stream_right_operations
 from lockgate.framework.spark.enforcement.scan_grants import Grants
 from lockgate.framework.spark.messages.shapes import fault_in, messages_of
@@ -66,6 +66,7 @@ _OWN: dict[str, Handler] = {
     **plaintext_flow.OPERATIONS,
     **governance_operations.OPERATIONS,
     **stream_right_operations.OPERATIONS,
+    **file_rights.OPERATIONS,
     **key_operations.OPERATIONS,
 }
 

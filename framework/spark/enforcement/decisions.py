@@ -81,10 +81,11 @@ def refuse(context: OperationContext, request: RefuseRequest) -> bool:
             _publish(context, target, columns, lacks)
     if not missing:
         return False
-    raise _denied(context, ", ".join(names), [*missing, *ask])
+    raise denied(context, ", ".join(names), [*missing, *ask])
 
 
-def _denied(context: OperationContext, what: str, apply_for: Iterable[str]) -> AccessDeniedError:
+def denied(context: OperationContext, what: str, apply_for: Iterable[str]) -> AccessDeniedError:
+    """Return the refusal of a query, with all that has to be granted for it."""
     needed = tuple(dict.fromkeys(apply_for))
     user = context.principal.user
     return AccessDeniedError(
@@ -325,7 +326,7 @@ def check_grant(context: OperationContext, table: Table, needed: Collection[str]
     if lacks:  # the scan of a subquery is planned before the statement's columns are looked at
         target = _target_of(table)
         _publish(context, target, more, lacks)
-        raise _denied(context, f"{target} (columns {', '.join(more)})", [*lacks, *now.ask])
+        raise denied(context, f"{target} (columns {', '.join(more)})", [*lacks, *now.ask])
     if more:
         raise _no_grant(table.identifier, f"reads {', '.join(more)}, which is more than was decided about")
     if not grant.of_policy:

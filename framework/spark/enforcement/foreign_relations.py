@@ -75,7 +75,7 @@ def leaving_links(paths: Iterable[str]) -> Iterator[str]:
                     roots.append(path)
                     has_hard_link = has_hard_link or _is_hard_link(path)
             elif entry.is_file(follow_symlinks=False):
-                has_hard_link = has_hard_link or entry.stat(follow_symlinks=False).st_nlink > 1
+                has_hard_link = has_hard_link or _is_hard_link(path)
                 continue
             if path not in seen:
                 seen.add(path)

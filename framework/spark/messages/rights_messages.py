@@ -152,6 +152,18 @@ class RefuseRequest(TypedDict):
     statement: str | None
 
 
+class FilesRequest(TypedDict):
+    """Files on the driver's own file systems that a query is about to read.
+
+    `planned` is what it names by paths, and `rights` the word for those that this was planned under, null if
+    nothing of it was hidden. `linked` are places outside to which links lead.
+    """
+
+    planned: PathRelation | None
+    rights: str | None
+    linked: PathRelation | None
+
+
 class StreamedRelation(TypedDict):
     """A relation that a batch of a stream reads, and the word for the rights that it was planned under.
 

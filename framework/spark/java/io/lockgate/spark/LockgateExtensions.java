@@ -3,6 +3,7 @@ package io.lockgate.spark;
 import io.lockgate.spark.bridge.ConnectorVersion;
 import io.lockgate.spark.enforcement.Govern;
 import io.lockgate.spark.enforcement.LastCheck;
+import io.lockgate.spark.enforcement.LocalFilesExec;
 import io.lockgate.spark.enforcement.PathRights;
 import io.lockgate.spark.enforcement.PushLeakproof;
 import io.lockgate.spark.enforcement.fences.ForeignCalls;
@@ -91,6 +92,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPlannerStrategy(session -> ResultPlans.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
     extensions.injectPlannerStrategy(session -> ReadOnceExec.STRATEGY);
+    extensions.injectQueryStagePrepRule(session -> LocalFilesExec.RULE);
+    extensions.injectColumnar(session -> LocalFilesExec.OF_PLANS);
     extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
     extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);
     extensions.injectQueryStagePrepRule(session -> BatchValues.ANSWERS);

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Tuple2;
@@ -45,7 +46,10 @@ public final class GovernedRowsExec extends LeafRowsExec {
           active(
               () -> {
                 Govern.settingsSuit(session(), barrier.guarded());
-                return HiddenFailures.hiding(() -> barrier.planned(session(), isBucketed()));
+                return HiddenFailures.hiding(
+                    () ->
+                        LocalFilesExec.within(
+                            barrier, () -> barrier.planned(session(), isBucketed())));
               });
     }
     return inner;
@@ -89,16 +93,19 @@ public final class GovernedRowsExec extends LeafRowsExec {
     return isRead ? active(() -> HiddenFailures.hiding(ofDriver)) : otherwise.get();
   }
 
-  /** Does work in the session of the query: threads of a program's own have none. */
   private <T> T active(Supplier<T> work) {
-    return session()
-        .withActive(
-            new AbstractFunction0<T>() {
-              @Override
-              public T apply() {
-                return work.get();
-              }
-            });
+    return active(session(), work);
+  }
+
+  /** Does work in the session of a query: threads of a program's own have none. */
+  static <T> T active(SparkSession session, Supplier<T> work) {
+    return session.withActive(
+        new AbstractFunction0<T>() {
+          @Override
+          public T apply() {
+            return work.get();
+          }
+        });
   }
 
   @Override

@@ -205,7 +205,7 @@ final class Relations {
           found.set("relation", relation);
           if (leaf instanceof LogicalRelation files
               && files.relation() instanceof HadoopFsRelation folder) {
-            noteLinks(LinkedFiles.leaving(folder), found, every);
+            noteLinks(FilePlaces.of(folder.location()).leaving(), found, every);
           }
         });
     request.put("statement", StatementText.start(plan, StatementText.LONGEST));
@@ -213,10 +213,12 @@ final class Relations {
   }
 
   /** Adds the files that links lead to, which have to be open as a whole. */
-  private static void noteLinks(List<String> leaving, ObjectNode read, ArrayNode every) {
+  private static void noteLinks(Set<String> leaving, ObjectNode read, ArrayNode every) {
     if (!leaving.isEmpty()) {
       ObjectNode linked = read.deepCopy().put("whole", true);
-      linked.set("relation", ofPaths(leaving).set("columns", read.get("relation").get("columns")));
+      linked.set(
+          "relation",
+          ofPaths(List.copyOf(leaving)).set("columns", read.get("relation").get("columns")));
       every.add(linked);
     }
   }
