@@ -67,7 +67,8 @@ def parse_pairs(text: str | None, more: Mapping[str, str | None] | None = None) 
         elif key:
             options[key] += f",{piece.strip()}"
         elif piece.strip():
-            raise InputError(f"options are written 'key=value,key=value', not {text!r}")
+            # Not quoted: there may be a secret among them.
+            raise InputError("options are written 'key=value,key=value': the first has no key")
     for name, given in (more or {}).items():
         if name in options:
             raise InputError(f"option {name!r} is given twice")

@@ -95,7 +95,7 @@ def _authorizer(name: str, options: Mapping[str, str]) -> tuple[AdminPolicies, A
     found = {**read_xml(files), **{key: value for key, value in options.items() if _is_ours(key)}}
     others = options.get(_OTHERS, "true").lower()
     if others not in ("true", "false"):
-        raise OptionError(f"{_CATALOG}{name}.{_OTHERS} is {others!r}, but must be true or false")
+        raise OptionError(f"{_CATALOG}{name}.{_OTHERS} must be true or false")
     settings = AdminSettings.from_options(found)
     audit = AuditLog.from_options(found, service=settings.service)
     rest: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from lockgate.errors import InputError
 from lockgate.framework.io.cache.cached_files import CachedFileSystem, split_options
 from lockgate.framework.io.cache.range_cache import RangeCache
-from lockgate.framework.io.filesystem import FileSystem
+from lockgate.framework.io.filesystem import FileSystem, without_user
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.remote import FsspecFileSystem
 from lockgate.framework.io.s3 import S3FileSystem
@@ -45,7 +45,7 @@ def resolve(
     try:
         file_system = FsspecFileSystem(scheme, others)
     except (ImportError, ValueError) as error:
-        raise InputError(f"{text} cannot be reached: {error}") from error
+        raise InputError(f"{without_user(text)} cannot be reached: {error}") from error
     return _cached((file_system, file_system.strip(text)), cache)
 
 

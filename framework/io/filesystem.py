@@ -94,3 +94,14 @@ class MovesFolders(Protocol):
 
     def is_link(self, path: str) -> bool:
         """Say whether a path is a link to another place."""
+
+
+def without_user(address: str) -> str:
+    """Return an address for a message: without the name and the password that may stand before its host.
+
+    >>> without_user("ftp://ann:secret@host/path")
+    'ftp://host/path'
+    """
+    scheme, slashes, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}"

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pyarrow import fs as arrow_fs
 
 from lockgate.errors import InputError
-from lockgate.framework.io.filesystem import FileInfo
+from lockgate.framework.io.filesystem import FileInfo, without_user
 from lockgate.framework.io.libhdfs import Renames, check_environment
 from lockgate.framework.io.limits import checked_size, most_metadata
 from lockgate.framework.io.local import TEMPORARY_PREFIX
@@ -80,10 +80,12 @@ class HdfsFileSystem:
         try:
             parts = urlsplit(f"//{authority}")
             _ = parts.port
-        except ValueError as error:
-            raise InputError(f"{location} is not an address of HDFS: {error}") from None
+        except ValueError:
+            # A user's password is not quoted, nor an error that quotes it.
+            raise InputError(f"{without_user(location)} is not an address of HDFS") from None
         if "@" in authority or (authority and not parts.hostname):
-            raise InputError(f"{location}: an address of HDFS is hdfs://host[:port]/path, without a user")
+            shown = without_user(location)
+            raise InputError(f"{shown}: an address of HDFS is hdfs://host[:port]/path, without a user")
         plain = {key.removeprefix(_SPARK_PREFIX): str(value) for key, value in options.items()}
         confs = {key: value for key, value in plain.items() if key.startswith(_PREFIXES)}
         # Keys of other stores are nothing for this one.

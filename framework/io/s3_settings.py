@@ -99,7 +99,8 @@ class _Confs:
         if value is None:
             return default
         if value.lower() not in ("true", "false"):
-            raise OptionError(f"{PREFIX}{name} must be true or false, not {value!r}")
+            # Not quoted, as no value of a conf is: a secret may stand in the wrong one.
+            raise OptionError(f"{PREFIX}{name} must be true or false")
         return value.lower() == "true"
 
 
@@ -114,7 +115,7 @@ def _encryption(confs: _Confs) -> S3Encryption:
         return S3Encryption()
     name = algorithm.upper()
     if context is not None and name not in _OF_KMS:
-        raise OptionError(f"{PREFIX}encryption.context is for SSE-KMS and DSSE-KMS alone, not {algorithm}")
+        raise OptionError(f"{PREFIX}encryption.context is for SSE-KMS and DSSE-KMS alone")
     if name == "AES256":
         if key is not None:
             raise OptionError(f"{PREFIX}encryption.algorithm AES256 takes no {PREFIX}encryption.key")
@@ -133,8 +134,8 @@ def _encryption(confs: _Confs) -> S3Encryption:
         }
         return S3Encryption(customer, customer)
     raise OptionError(
-        f"{PREFIX}encryption.algorithm {algorithm!r} is not supported: use AES256, SSE-KMS, DSSE-KMS or "
-        "SSE-C, or encrypt columns by orc.encrypt"
+        f"{PREFIX}encryption.algorithm is not supported: use AES256, SSE-KMS, DSSE-KMS or SSE-C, or encrypt "
+        "columns by orc.encrypt"
     )
 
 

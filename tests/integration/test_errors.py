@@ -89,8 +89,13 @@ def test_catalog_confs(spark: SparkSession) -> None:
 def test_a_setting_that_nobody_reads(spark: SparkSession, lake: Lake) -> None:
     session = spark.newSession()
     assert "did you mean spark.lockgate.governed" in message_of(session, "SET spark.lockgate.governned=true")
+    found = message_of(session, "SET spark.lockgate.pasword=hunter2")
+    assert "there is no setting spark.lockgate.pasword" in found
+    assert "hunter2" not in found
     session.conf.set("spark.lockgate.lineag", "off")
     assert "did you mean spark.lockgate.lineage" in message_of(session, "SELECT 1")
+    session.conf.set("spark.lockgate.lineag", "hunter2")
+    assert "hunter2" not in message_of(session, "SELECT 1")
     session.sql("RESET spark.lockgate.lineag")
     assert session.sql("SELECT 1").first() == (1,)
     assert {"lookup_join", "lineage", "sql"} <= {*dir(lake)}

@@ -14,7 +14,7 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.format.stripe import read_stripe
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
 
@@ -65,7 +65,7 @@ def test_a_malformed_option_is_an_error(spark: SparkSession, table: Named, value
         spark.sql(f"CREATE TABLE {table('t')} (id INT) TBLPROPERTIES ('{value[0]}' = '{value[1]}')")
 
 
-def test_a_write_has_no_option_that_nobody_reads(spark: SparkSession, table: Named) -> None:
+def test_a_write_has_no_option_that_nobody_reads(spark: SparkSession, table: Named, tmp_path: Path) -> None:
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT) PARTITIONED BY (p)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
@@ -78,6 +78,18 @@ def test_a_write_has_no_option_that_nobody_reads(spark: SparkSession, table: Nam
             one.write.option("partitionOverwriteMode", key).mode(mode).insertInto(name)
     with pytest.raises(AnalysisException, match="but this write is dynamic"):
         one.writeTo(name).option("partitionOverwriteMode", "static").overwritePartitions()
+    # A batch that the function of a stream writes is a batch.
+    refused: list[str] = []
+
+    def write(rows: DataFrame, _: int) -> None:
+        for key in ("mergeSchema", "write.merge-schema"):
+            with pytest.raises(AnalysisException, match=f"a write has no option '{key}'") as found:
+                rows.writeTo(name).option(key, "true").append()
+            refused.append(str(found.value))
+
+    stream = spark.readStream.table(name).writeStream.option("checkpointLocation", str(tmp_path))
+    stream.foreachBatch(write).trigger(availableNow=True).start().awaitTermination()
+    assert len(refused) == 2
     assert spark.table(name).count() == 2
     one.writeTo(name).option("partitionOverwriteMode", "dynamic").overwritePartitions()
     assert sorted(spark.table(name).collect()) == [(2, 2), (3, 1)]

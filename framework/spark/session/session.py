@@ -94,12 +94,13 @@ def _check_session(
         present = spark.conf.get(key, None)
         if present == str(value) or (present is None and key in may_be_set):
             continue
+        # Other confs are not quoted: some are secrets.
         if key in may_be_set:
             raise InputError(
                 f"the session has {key}={present}, not {value}: choose another name by catalog=..., "
                 "or a new session by spark.newSession()"
             )
-        raise InputError(f"a session runs already, with {key}={present}: stop it first to have {value}")
+        raise InputError(f"a session runs already, with another value of {key}: stop it first")
 
 
 def configure(

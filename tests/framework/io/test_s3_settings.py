@@ -67,7 +67,7 @@ def test_the_region_of_an_endpoint(endpoint: str, region: str | None) -> None:
         ({"fs.s3a.access.key": "AK-1"}, r"fs\.s3a\.secret\.key is not"),
         ({"fs.s3a.secret.key": "SK-1"}, r"fs\.s3a\.access\.key is not"),
         ({"fs.s3a.session.token": "T-1"}, "needs"),
-        ({"fs.s3a.path.style.access": "perhaps"}, "'perhaps'"),
+        ({"fs.s3a.path.style.access": "perhaps"}, "must be true or false"),
         ({"fs.s3a.endpoint": "ftp://there"}, "http"),
         ({"fs.s3a.encryption.algorithm": "CSE-KMS"}, "use AES256, SSE-KMS, DSSE-KMS or SSE-C"),
         ({"fs.s3a.encryption.algorithm": "SSE-C", "fs.s3a.encryption.key": "SK-1"}, "base64 of 32 bytes"),
@@ -124,3 +124,28 @@ def test_addresses_of_s3() -> None:
         with pytest.raises(InputError, match="s3://bucket/path") as raised:
             resolve(address, KEYS)
         assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "confs",
+    [
+        {"endpoint": "host", "connection.ssl.enabled": "hunter2"},
+        {"path.style.access": "hunter2"},
+        {"encryption.algorithm": "hunter2"},
+        {"encryption.algorithm": "hunter2", "encryption.context": "a=b"},
+        {"encryption.algorithm": "SSE-C", "encryption.key": "hunter2"},
+        {"endpoint": "https://ann:hunter2@host"},
+        {"secret.key": "hunter2"},
+    ],
+)
+def test_no_message_quotes_a_conf(confs: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match=r"fs\.s3a\.") as found:
+        S3Settings.of({f"fs.s3a.{name}": value for name, value in confs.items()}, "b")
+    assert "hunter2" not in str(found.value)
+
+
+@pytest.mark.parametrize("address", ["none://ann:hunter2@host/path", "hdfs://ann:hunter2@host/a"])
+def test_no_message_shows_the_user_of_an_address(address: str) -> None:
+    with pytest.raises(InputError, match=r"none://host/path cannot|an address of HDFS") as found:
+        resolve(address)
+    assert "hunter2" not in str(found.value)

@@ -185,7 +185,7 @@ def _missing(name: str) -> str:
 def _milliseconds(given: Mapping[str, str], name: str, default: int) -> float:
     text = given.get(name) or str(default)
     if not text.isdigit() or int(text) == 0:
-        raise OptionError(f"{name} is {text!r}, but must be a number of milliseconds above 0")
+        raise OptionError(f"{name} must be a number of milliseconds above 0")
     return int(text) / 1000
 
 
@@ -193,7 +193,7 @@ def _authentication(name: str) -> Authentication | None:
     if name.lower() in ("", "basic", "simple"):
         return None
     if name.lower() != "kerberos":
-        raise OptionError(f"policy.rest.client.authentication is {name!r}, but must be kerberos or basic")
+        raise OptionError("policy.rest.client.authentication must be kerberos or basic")
     from lockgate.framework.governance.ranger.protocol.kerberos import Negotiation
 
     return Negotiation

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from lockgate.framework.access import SqlDecision, Target
+from lockgate.framework.spark.enforcement import foreign_relations
 from lockgate.framework.spark.enforcement.foreign_relations import decide_links, leaving_links
 
 
@@ -61,3 +64,16 @@ def test_nothing_is_looked_at_behind_a_refused_link(tmp_path: Path) -> None:
     (found,) = decide_links(relation, [str(tmp_path / "other")], decide)
     assert found.apply_for == (f"the table that {other} belongs to, read by its name",)
     assert asked == [str(other)]
+
+
+def test_a_file_that_vanishes_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path / "f", "gone", "x")
+    entries = foreign_relations._entries
+
+    def listed(path: str) -> list[os.DirEntry[str]]:
+        found = entries(path)
+        (folder / "gone").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(foreign_relations, "_entries", listed)
+    assert list(leaving_links([str(folder)])) == []

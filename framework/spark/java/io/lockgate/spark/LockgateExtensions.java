@@ -63,6 +63,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
             ServerVariables.over((SparkSession) session, LookupParser.over(parser)));
     // Before any rule reads a setting.
     extensions.injectHintResolutionRule(session -> new ServerValues((SparkSession) session));
+    extensions.injectHintResolutionRule(session -> SettingNameCheck.RULE);
     extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectHintResolutionRule(session -> new KindsOfRows((SparkSession) session));
     extensions.injectHintResolutionRule(session -> InsertClauses.HOLDING);
@@ -84,7 +85,6 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPostHocResolutionRule(session -> SingleReadings.RULE);
     extensions.injectCheckRule(session -> MisplacedLookups.CHECK);
     extensions.injectCheckRule(session -> UnsupportedStatements.CHECK);
-    extensions.injectCheckRule(session -> SettingNameCheck.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> LastCheck.EARLY);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);

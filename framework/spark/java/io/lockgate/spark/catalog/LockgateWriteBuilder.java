@@ -154,7 +154,7 @@ final class LockgateWriteBuilder
   private record Stream(WriteJob job) implements StreamingWrite {
     @Override
     public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-      JsonNode reply = job.begin();
+      JsonNode reply = job.beginBatch();
       return job.writers(reply, info);
     }
 

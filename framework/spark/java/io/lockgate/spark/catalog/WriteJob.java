@@ -91,13 +91,17 @@ final class WriteJob {
    * missing.
    */
   JsonNode begin() {
-    ObjectNode request = request();
+    return begin(null);
+  }
+
+  /** Begin the write of the batch that a stream runs. */
+  JsonNode beginBatch() {
     String epoch = SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId");
-    if (epoch == null) {
-      request.putNull("epoch");
-    } else {
-      request.put("epoch", Long.parseLong(epoch));
-    }
+    return begin(epoch == null ? null : Long.valueOf(epoch));
+  }
+
+  private JsonNode begin(Long epoch) {
+    ObjectNode request = request().put("epoch", epoch);
     request.set("schema", Values.typeToJson(written()));
     JsonNode reply = Bridge.ask("write.begin", request);
     writeId = reply.get("write_id").asText();

@@ -6,18 +6,20 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.apache.commons.text.similarity.LevenshteinDistance;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.command.ResetCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.BoxedUnit;
 
 /**
  * Refuses statements of a session with a setting {@code spark.lockgate.*} that nobody reads: a
  * misspelt one would do nothing without a word.
+ *
+ * <p>A rule, for Spark shows the plan of a statement with the error of a check, and there the value
+ * of {@code SET}, which may be a secret.
  */
-public final class SettingNameCheck extends AbstractFunction1<LogicalPlan, BoxedUnit> {
-  public static final SettingNameCheck CHECK = new SettingNameCheck();
+public final class SettingNameCheck extends Rule<LogicalPlan> {
+  public static final Rule<LogicalPlan> RULE = new SettingNameCheck();
 
   private static final String PREFIX = "spark.lockgate.";
 
@@ -32,7 +34,7 @@ public final class SettingNameCheck extends AbstractFunction1<LogicalPlan, Boxed
   }
 
   @Override
-  public BoxedUnit apply(LogicalPlan plan) {
+  public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof SetCommand set) {
       if (set.kv().isDefined() && set.kv().get()._2().isDefined()) {
         check(set.kv().get()._1());
@@ -40,7 +42,7 @@ public final class SettingNameCheck extends AbstractFunction1<LogicalPlan, Boxed
     } else if (!(plan instanceof ResetCommand)) {
       SQLConf.get().settings().keySet().forEach(SettingNameCheck::check);
     }
-    return BoxedUnit.UNIT;
+    return plan;
   }
 
   private static void check(String key) {
