@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -45,26 +46,46 @@ def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa
     return with_field_ids(stored, field_ids) if field_ids else stored
 
 
-def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return `table` in its storage schema; `InputError` if it has other columns."""
-    if table.schema.names != schema.names:
-        raise InputError(f"the rows have columns {table.schema.names}, not {schema.names}")
+def conform(table: pa.Table, given: pa.Schema, stored: pa.Schema) -> pa.Table:
+    """Return `table`, whose columns are to be of the schema `given`, in its storage schema.
+
+    Raises InputError if it has other columns, or values that are not equal ones of these types.
+    """
+    if table.schema.names != given.names:
+        raise InputError(f"the rows have columns {table.schema.names}, not {given.names}")
     columns: list[pa.ChunkedArray] = []
-    for field, column in zip(schema, table.columns, strict=True):
-        columns.append(column if column.type == field.type else _stored(field, column))
-    if holds_text_kinds(schema):
-        columns = [_fitted(*each) for each in zip(ColumnTree(schema).top, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=schema)
+    for to, field, column in zip(given, stored, table.columns, strict=True):
+        columns.append(column if column.type == field.type else _stored(to, field, column))
+    if holds_text_kinds(stored):
+        columns = [_fitted(*each) for each in zip(ColumnTree(stored).top, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=stored)
 
 
-def _stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _stored(given: pa.Field, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return values as they are stored; InputError if a value would change."""
-    if _storage_type(field.name, column.type) != field.type:
-        column = convert_losslessly(column, from_arrow(field.type), field.name)
+    wanted = _storage_type(field.name, given.type, keeps_times=True)
+    if not _is_stored_as(column.type, wanted, field.name):
+        converted = convert_losslessly(column, from_arrow(wanted), field.name)
+        try:
+            column = converted.cast(wanted)
+        except pa.ArrowInvalid:  # whose message has a value
+            raise InputError(
+                f"column {field.name!r} is {column.type} in the rows and is stored as {wanted}: not all of "
+                "its values fit; convert its values first"
+            ) from None
     return column.cast(field.type)
 
 
-def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.Field:
+def _is_stored_as(type_: pa.DataType, wanted: pa.DataType, name: str) -> bool:
+    try:
+        return bool(_storage_type(name, type_, keeps_times=True) == wanted)
+    except UnsupportedTypeError:
+        return False
+
+
+def _storage_field(
+    name: str, field: pa.Field, *, nullable: bool = True, keeps_times: bool = False
+) -> pa.Field:
     """Return a field as it is stored; `name` is the top-level column's."""
     metadata = field.metadata or {}
     if MASKED in metadata:
@@ -77,28 +98,31 @@ def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.F
         for key, value in metadata.items()
         if key != ENCRYPTED and key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
     }
-    stored = pa.field(field.name, _storage_type(name, field.type), nullable, kept or None)
+    type_ = _storage_type(name, field.type, keeps_times=keeps_times)
+    stored = pa.field(field.name, type_, nullable, kept or None)
     text_kind(stored)
     return stored
 
 
-def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
+def _storage_type(name: str, type_: pa.DataType, *, keeps_times: bool = False) -> pa.DataType:
+    """Return the type that values of a type are stored as; `keeps_times`: with the units of times."""
+    field_of = partial(_storage_field, name, keeps_times=keeps_times)
     if pa.types.is_time32(type_):
-        return pa.int32()
+        return type_ if keeps_times else pa.int32()
     if any(test(type_) for test in _WRITABLE):
         return type_
     if pa.types.is_dictionary(type_):
-        return _storage_type(name, type_.value_type)
+        return _storage_type(name, type_.value_type, keeps_times=keeps_times)
     if pa.types.is_struct(type_):
-        return pa.struct([_storage_field(name, field) for field in type_])
+        return pa.struct([field_of(field) for field in type_])
     if pa.types.is_map(type_):
         # Arrow knows no map with null keys.
-        key = _storage_field(name, type_.key_field, nullable=False)
-        return pa.map_(key, _storage_field(name, type_.item_field))
+        key = field_of(type_.key_field, nullable=False)
+        return pa.map_(key, field_of(type_.item_field))
     if pa.types.is_list(type_):
-        return pa.list_(_storage_field(name, type_.value_field))
+        return pa.list_(field_of(type_.value_field))
     if pa.types.is_large_list(type_):
-        return pa.large_list(_storage_field(name, type_.value_field))
+        return pa.large_list(field_of(type_.value_field))
     raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC cannot hold; cast it first")
 
 

@@ -90,7 +90,7 @@ class OrcWriter:
         metadata: Mapping[str, bytes] | None = None,
         on_plaintext: Literal["warn", "refuse"] = "warn",
     ) -> None:
-        self._schema = storage_schema(schema, field_ids)
+        self._given, self._schema = schema, storage_schema(schema, field_ids)
         self._encryption = parse_encryption(encrypt, mask, self._schema)
         _judge(sink, schema, [split(path)[0] for path in self._encryption.keys], on_plaintext)
         settings: dict[str, Any] = {
@@ -154,7 +154,7 @@ class OrcWriter:
             raise self._ended()
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         try:
-            self._file.write(conform(table, self._schema))
+            self._file.write(conform(table, self._given, self._schema))
         except BaseException:
             self.abort()
             raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,57 @@ def test_rows_of_other_types_are_stored_as_given_or_refused() -> None:
             OrcWriter(io.BytesIO(), schema) as writer,
         ):
             writer.write(pa.table({**rows, "v": [1.5, 1.5], name: values}))
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda kind: kind, lambda item: item),
+        (pa.list_, lambda item: [item]),
+        (lambda kind: pa.struct([("a", kind)]), lambda item: {"a": item}),
+        (lambda kind: pa.map_(pa.string(), kind), lambda item: [("k", item)]),
+    ],
+    ids=["alone", "list", "struct", "map"],
+)
+@pytest.mark.parametrize(
+    ("given", "number", "kind", "stored"),
+    [
+        (pa.time32("s"), 5, pa.time32("ms"), 5_000),
+        (pa.time32("ms"), 5_000, pa.time32("s"), 5),
+        (pa.time32("ms"), 5_001, pa.time32("s"), None),
+        (pa.time64("us"), 5_000_000, pa.time32("ms"), 5_000),
+        (pa.time64("ns"), 5_000_001, pa.time32("ms"), None),
+        (pa.timestamp("ms"), 5_000, pa.timestamp("s"), datetime.datetime(1970, 1, 1, 0, 0, 5)),
+        (pa.timestamp("ms"), 5_001, pa.timestamp("s"), None),
+        (pa.timestamp("us"), 5_000, pa.timestamp("ms"), datetime.datetime(1970, 1, 1, 0, 0, 0, 5_000)),
+        (pa.timestamp("us"), 5_001, pa.timestamp("ms"), None),
+        (pa.duration("s"), 5, pa.time32("ms"), None),
+        (pa.time32("ms"), 5, pa.int32(), None),
+        (pa.time32("ms"), 5, pa.int64(), None),
+    ],
+)
+def test_values_of_another_unit_are_converted_or_refused(
+    given: pa.DataType,
+    number: int,
+    kind: pa.DataType,
+    stored: Any,
+    make: Callable[[pa.DataType], pa.DataType],
+    value: Callable[[Any], Any],
+    tmp_path: Path,
+) -> None:
+    """A time of five seconds was stored as five milliseconds."""
+    rows = pa.table({"t": pa.array([value(number)], make(given))})
+    schema = pa.schema([("t", make(kind))])
+    path = tmp_path / "a.orc"
+    if stored is None:
+        with pytest.raises(InputError, match=r"column 't' is .* convert its values first"):
+            write_rows(path, schema, rows)
+        assert not path.exists()
+    else:
+        write_rows(path, schema, rows)
+        assert pyarrow.orc.read_table(path)["t"].to_pylist() == [value(stored)]
+
+
+def write_rows(path: Path, schema: pa.Schema, rows: pa.Table) -> None:
+    with OrcWriter(path, schema) as writer:
+        writer.write(rows)
