@@ -11,8 +11,9 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +63,9 @@ _BOOLEANS: dict[str, Mapping[str, Any]] = {
     "ALWAYS_TRUE": {"value": True, "type": "boolean"},
     "ALWAYS_FALSE": {"value": False, "type": "boolean"},
 }
+
+
+_NOT_OF_TYPE = (ArithmeticError, ValueError, TypeError, pa.ArrowException)
 
 
 class _UnsupportedError(Exception):
@@ -174,7 +178,7 @@ def _comparison(op: Op, arguments: Sequence[object]) -> Predicate:
     wanted = 0 if op in (Op.IS_NULL, Op.IS_NOT_NULL) else 1
     if op is not Op.IN and len(rest) != wanted:
         raise _UnsupportedError(f"{op.value} with {len(arguments)} arguments")
-    return Comparison(op, _path(field), tuple(_literal(item) for item in rest))
+    return Comparison(op, _path(field), _literals(rest))
 
 
 def _constant(argument: object) -> str:
@@ -191,14 +195,27 @@ def _path(argument: object) -> FieldPath:
     return tuple(str(name) for name in argument["col"])
 
 
+def _literals(arguments: Sequence[object]) -> tuple[pa.Scalar, ...]:
+    """Read literals; the many of a list have one type and are read at once."""
+    names = {str(item.get("type")) if isinstance(item, Mapping) else None for item in arguments}
+    if len(arguments) > 1 and len(names) == 1:
+        try:
+            read = _reader_of(kind := _type(names.pop()))
+            values = [item["value"] for item in arguments]  # type: ignore[index]  # all have a type
+            return tuple(pa.array([None if value is None else read(value) for value in values], kind))
+        except (*_NOT_OF_TYPE, _UnsupportedError, KeyError):
+            pass  # one by one, the wrong one is named
+    return tuple(_literal(item) for item in arguments)
+
+
 def _literal(argument: object) -> pa.Scalar:
     if not isinstance(argument, Mapping) or "value" not in argument:
         raise _UnsupportedError("compares with an expression, not a literal")
     kind = _type(argument.get("type"))
     value = argument["value"]
     try:
-        return pa.scalar(None if value is None else _value(value, kind), kind)
-    except (ArithmeticError, ValueError, TypeError, pa.ArrowException) as error:
+        return pa.scalar(None if value is None else _reader_of(kind)(value), kind)
+    except _NOT_OF_TYPE as error:
         raise _UnsupportedError(f"{value!r} is not a {argument.get('type')}") from error
 
 
@@ -213,17 +230,17 @@ def _type(name: object) -> pa.DataType:
     raise _UnsupportedError(f"literals of type {name} are not supported")
 
 
-def _value(value: Any, data_type: pa.DataType) -> object:
-    """Return what Arrow makes a scalar of; Arrow itself would cut 0.5 to 0 and read "1.5" as a number."""
+def _reader_of(data_type: pa.DataType) -> Callable[[Any], object]:
+    """Return what makes values for Arrow, which itself would cut 0.5 to 0 and read "1.5" as a number."""
     if pa.types.is_floating(data_type):
-        return _number(value, data_type)
+        return lambda value: _number(value, data_type)
     if pa.types.is_decimal(data_type):
-        return Decimal(_of(str, value))
+        return lambda value: Decimal(_of(str, value))
     if pa.types.is_binary(data_type):
-        return base64.b64decode(_of(str, value), validate=True)
+        return lambda value: base64.b64decode(_of(str, value), validate=True)
     if pa.types.is_string(data_type):
-        return _of(str, value)
-    return _of(bool if pa.types.is_boolean(data_type) else int, value)
+        return partial(_of, str)
+    return partial(_of, bool if pa.types.is_boolean(data_type) else int)
 
 
 def _of(wanted: type, value: Any) -> Any:

@@ -342,6 +342,12 @@ def test_files_left_out_by_statistics(
     assert (left_out > 0) == (file_format == "orc" or path.stem not in NOT_IN_PARQUET)
 
 
+def test_a_list_of_values_is_searched_for_references_by_nobody(spark: SparkSession) -> None:
+    """Spark walks over all values to answer; asked once for each of them, a list took quadratic time."""
+    jvm: Any = spark.sparkContext._jvm
+    assert jvm.io.lockgate.spark.read.SearchArgumentCases.referencesSought(500) == 0
+
+
 def test_deletion_vectors(spark: SparkSession) -> None:
     cases = json.loads((FIXTURES / "vectors" / "deletion_vectors.json").read_text())["cases"]
     twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.VectorTwins

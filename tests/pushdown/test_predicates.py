@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -227,3 +228,33 @@ def test_what_does_not_fit_the_schema_is_named() -> None:
         to_arrow_expression(col("planes").starts_with(1), schema)
     assert unsupported_reason(col("planes") == 1, schema) is None
     assert "no column" in str(unsupported_reason(col("x") == 1, schema))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        ("long", [3, None, 5], pa.array([3, None, 5])),
+        ("decimal(5,2)", ["1.50", "2"], pa.array([Decimal("1.50"), Decimal(2)], pa.decimal128(5, 2))),
+        ("double", ["NaN", 1], pa.array([float("nan"), 1.0])),
+        ("binary", ["YQ==", None], pa.array([b"a", None])),
+        ("string", ["a", "1"], pa.array(["a", "1"])),
+    ],
+)
+def test_lists_are_read_at_once_as_their_values_are(kind: str, values: list[Any], expected: pa.Array) -> None:
+    items = [{"value": value, "type": kind} for value in values]
+    found = from_json({"op": "IN", "args": [{"col": ["c"]}, *items]})
+    assert isinstance(found, Comparison)
+    assert [repr(each) for each in found.literals] == [repr(each) for each in expected]
+    alone = [from_json({"op": "IN", "args": [{"col": ["c"]}, item]}) for item in items]
+    assert [repr(each.literals[0]) for each in alone if isinstance(each, Comparison)] == [
+        repr(each) for each in found.literals
+    ]
+
+
+def test_a_list_names_its_value_that_is_of_another_type() -> None:
+    items = [{"value": value, "type": "long"} for value in (1, "2", 3)]
+    assert reason_unsupported({"op": "IN", "args": [{"col": ["c"]}, *items]}) == "'2' is not a long"
+    mixed = [{"value": 1, "type": "long"}, {"value": "a", "type": "string"}]
+    found = from_json({"op": "IN", "args": [{"col": ["c"]}, *mixed]})
+    assert isinstance(found, Comparison)
+    assert [each.type for each in found.literals] == [pa.int64(), pa.string()]

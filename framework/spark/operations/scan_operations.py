@@ -63,8 +63,11 @@ _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnl
 def filters(context: OperationContext, request: FiltersRequest) -> FiltersAnswer:
     """Say by index which filters are accepted and which remain."""
     offered = request["filters"]
-    pushed = context.source(context.table()).apply_filters([from_json(item) for item in offered])
-    pushed = pushed.with_reasons([reason_unsupported(item) for item in offered])
+    parsed = [from_json(item) for item in offered]
+    reasons = [
+        reason_unsupported(item) if each is None else None for item, each in zip(offered, parsed, strict=True)
+    ]
+    pushed = context.source(context.table()).apply_filters(parsed).with_reasons(reasons)
     context.dispatcher.reports.remember_filters(request["scan_id"], pushed, request["texts"])
     return {
         "accepted": [item.index for item in pushed.accepted],

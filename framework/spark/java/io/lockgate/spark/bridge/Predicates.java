@@ -15,6 +15,7 @@ import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
 import org.apache.spark.sql.connector.expressions.aggregate.Min;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.DataType;
 
 /** Spark's predicates and aggregates as JSON: {"op","args"}, {"col":[..]}, {"value","type"}. */
 public final class Predicates {
@@ -35,14 +36,10 @@ public final class Predicates {
     } else if (expression instanceof GeneralScalarExpression scalar) {
       // Before literals: ALWAYS_TRUE is a predicate that is a literal too.
       out.put("op", scalar.name());
-      ArrayNode arguments = out.putArray("args");
-      for (Expression child : scalar.children()) {
-        arguments.add(toJson(child));
-      }
+      addArguments(scalar.children(), out.putArray("args"));
     } else if (expression instanceof Literal<?> literal) {
-      out.set("value", Values.toJson(literal.value(), literal.dataType()));
       // A StructType.json type: "integer", "decimal(5,2)", ...; a JSON document, hence read as one.
-      out.set("type", Values.typeToJson(literal.dataType()));
+      setLiteral(literal, Values.typeToJson(literal.dataType()), out);
     } else if (expression instanceof Cast cast) {
       out.put("op", "CAST");
       out.set("type", Values.typeToJson(cast.dataType()));
@@ -59,6 +56,28 @@ public final class Predicates {
       out.put("op", "?").put("text", expression.toString());
     }
     return out;
+  }
+
+  /** The many literals of a list have one type, which is written once. */
+  private static void addArguments(Expression[] children, ArrayNode arguments) {
+    DataType type = null;
+    JsonNode name = null;
+    for (Expression child : children) {
+      if (child instanceof Literal<?> literal && !(child instanceof GeneralScalarExpression)) {
+        if (!literal.dataType().equals(type)) {
+          type = literal.dataType();
+          name = Values.typeToJson(type);
+        }
+        setLiteral(literal, name, arguments.addObject());
+      } else {
+        arguments.add(toJson(child));
+      }
+    }
+  }
+
+  private static void setLiteral(Literal<?> literal, JsonNode type, ObjectNode out) {
+    out.set("value", Values.toJson(literal.value(), literal.dataType()));
+    out.set("type", type);
   }
 
   /** The predicates at the given indices. */

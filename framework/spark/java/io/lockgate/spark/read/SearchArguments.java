@@ -158,17 +158,17 @@ public final class SearchArguments {
     } else if (filter instanceof IsNull || filter instanceof IsNotNull) {
       return type(filter, columns) != null;
     } else if (filter instanceof In in) {
+      DataType type = type(filter, columns);
       return in.values().length > 0
-          && Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
+          && Arrays.stream(in.values()).allMatch(value -> usable(filter, type, value, negated));
     } else if (filter instanceof EqualNullSafe equal) {
-      return usable(filter, equal.value(), columns, negated);
+      return usable(filter, type(filter, columns), equal.value(), negated);
     }
     Object value = value(filter);
-    return value != null && usable(filter, value, columns, negated);
+    return value != null && usable(filter, type(filter, columns), value, negated);
   }
 
-  private boolean usable(Filter filter, Object value, Columns columns, boolean negated) {
-    DataType type = type(filter, columns);
+  private static boolean usable(Filter filter, DataType type, Object value, boolean negated) {
     if (type == null || value == null || leafType(type) == null) {
       return false;
     } else if (type instanceof DoubleType || type instanceof FloatType) {
@@ -216,8 +216,14 @@ public final class SearchArguments {
   }
 
   private static String column(Filter filter) {
-    String[] references = filter.references();
-    String name = references.length == 1 ? references[0] : "";
+    String name;
+    if (filter instanceof In in) {
+      // Spark looks for references in every value of the list, which may have many.
+      name = in.attribute();
+    } else {
+      String[] references = filter.references();
+      name = references.length == 1 ? references[0] : "";
+    }
     boolean quoted = name.length() > 2 && name.startsWith("`") && name.endsWith("`");
     return quoted ? name.substring(1, name.length() - 1).replace("``", "`") : name;
   }
