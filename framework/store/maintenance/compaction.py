@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockgate.errors import CorruptFileError
 from lockgate.framework.store import CommitMessage, FileSource, ManifestEntry, Table
-from lockgate.framework.store.merge.merge import MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.merge.merge import MergePlan, keys_ascend, merge_plan, merge_tables
 from lockgate.framework.store.pruning.split import Section
 from lockgate.framework.store.rows.row_conversion import file_schema
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.changelog import changed_rows, inserted_rows, is_unrecorded
+
+_log = logging.getLogger("lockgate.store")
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,26 @@ def rewrite(table: Table, job: BucketJob, ordered: Iterable[pa.Table] | None = N
     """Write the new files of a job and return what to commit; on an error they are deleted.
 
     `ordered` are the rows of the job in another order, if they are to get one. In memory at a time: one
-    stripe, or the files of one section whose rows must be merged.
+    stripe, or the files of one section whose rows must be merged. If keys do not ascend from section to
+    section, because a writer gave files other bounds than their keys', all files are merged.
     """
+    try:
+        return _rewritten(table, job, ordered)
+    except _UnorderedKeysError:
+        _log.warning(
+            "bucket %d of partition %s of table %s has data files whose key ranges are not those of their "
+            "rows: all of its files in this compaction are merged",
+            *(job.bucket, job.partition, table.identifier),
+        )
+    entries = sorted(job.entries, key=lambda entry: (-entry.file.level, entry.file.max_sequence_number))
+    return _rewritten(table, BucketJob((Section(tuple(entries), merge=True),), job.level))
+
+
+class _UnorderedKeysError(CorruptFileError):
+    """Raised where the rows of a key table's new files would not be sorted by key, or have a key twice."""
+
+
+def _rewritten(table: Table, job: BucketJob, ordered: Iterable[pa.Table] | None = None) -> CommitMessage:
     old = job.entries
     changelog = BucketWriter(
         table, job.partition, job.bucket, level=job.level, file_source=FileSource.APPEND, changelog=True
@@ -61,12 +83,28 @@ def rewrite(table: Table, job: BucketJob, ordered: Iterable[pa.Table] | None = N
     )
     with writer, changelog:
         rows = job_rows(table, job) if ordered is None else ((part, part.slice(0, 0)) for part in ordered)
+        last: pa.Table | None = None
         for part, changes in rows:
+            last = _checked(table, job, last, part)
             writer.write(part)
             changelog.write(changes)
         added = writer.close()
         recorded = changelog.close()
     return CommitMessage.replacing(old, added, writer.collected, recorded)
+
+
+def _checked(table: Table, job: BucketJob, last: pa.Table | None, part: pa.Table) -> pa.Table | None:
+    """Return the key of the last row; _UnorderedKeysError if keys do not ascend after the last one."""
+    plan = merge_plan(table.schema)
+    if plan is None or not part.num_rows:
+        return last
+    keys = part.select(plan.key)
+    if not keys_ascend(keys if last is None else pa.concat_tables([last, keys]), plan.key):
+        raise _UnorderedKeysError(
+            f"the rows of bucket {job.bucket} of partition {job.partition} of table {table.identifier} "
+            "cannot be sorted by key: read the table's rows and write them into a new table"
+        )
+    return keys.slice(keys.num_rows - 1)
 
 
 def job_rows(table: Table, job: BucketJob) -> Iterator[tuple[pa.Table, pa.Table]]:

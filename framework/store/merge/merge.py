@@ -115,6 +115,34 @@ def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in key]))
 
 
+def keys_ascend(table: pa.Table, key: Sequence[str]) -> bool:
+    """Return whether the rows are sorted by key, as `sort_by_key` does, and none has the key of another."""
+    undecided = np.ones(max(table.num_rows - 1, 0), dtype=np.bool_)
+    has_other_zero = np.zeros_like(undecided)
+    for name in key:
+        values = table[name].combine_chunks()
+        values = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+        one, other = values[:-1], values[1:]
+        less, equal = _mask(pc.less(one, other)), _mask(pc.equal(one, other))
+        if pa.types.is_floating(values.type):
+            nan = _mask(pc.is_nan(values))
+            less |= nan[1:] & ~nan[:-1]
+            equal |= nan[1:] & nan[:-1]
+            # Other writers take zeros of the two signs for two keys.
+            sign = np.signbit(values.to_numpy(zero_copy_only=False))
+            has_other_zero |= equal & (sign[1:] != sign[:-1]) & ~nan[1:]
+        if (undecided & ~less & ~equal).any():
+            return False
+        undecided &= equal
+        if not undecided.any():
+            return True
+    return bool((has_other_zero | ~undecided).all())
+
+
+def _mask(found: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.array(found.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
 def _by_age(plan: MergePlan, tables: Sequence[pa.Table], codes: Codes, count: int) -> Codes | None:
     """Return the positions of all rows so that of each key's the newest is last; None if they are so."""
     if len(plan.sequence) > 1 or plan.descending:
