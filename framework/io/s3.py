@@ -341,10 +341,19 @@ def make_client(settings: S3Settings) -> Any:
         }
     if settings.anonymous:
         config["signature_version"] = UNSIGNED
+    if settings.proxy is not None:
+        config["proxies"] = {"http": settings.proxy, "https": settings.proxy}
     session = boto3.session.Session(
         aws_access_key_id=settings.access_key,
         aws_secret_access_key=settings.secret_key,
         aws_session_token=settings.session_token,
         region_name=settings.region,
     )
-    return session.client("s3", endpoint_url=settings.endpoint, config=Config(**config))
+    client = session.client("s3", endpoint_url=settings.endpoint, config=Config(**config))
+    if settings.requester_pays:
+        client.meta.events.register("before-call.s3", _let_requester_pay)
+    return client
+
+
+def _let_requester_pay(params: dict[str, Any], **_: Any) -> None:
+    params["headers"]["x-amz-request-payer"] = "requester"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from lockgate.errors import OptionError
 
@@ -18,10 +19,26 @@ SCHEMES = ("s3", "s3a", "s3n")
 PREFIX = "fs.s3a."
 _SPARK_PREFIX = "spark.hadoop."
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
-# How Hadoop's client writes with these is not done here, so that objects would differ without a word.
-_REFUSED = ("acl.default", "assumed.role.arn", "create.storage.class")
+# What Hadoop's client does with these is not done here: other objects would be written, or by others.
+_REFUSED = (
+    *("accesspoint.arn", "acl.default", "assumed.role.arn", "create.storage.class", "custom.signers"),
+    *("delegation.token.binding", "object.content.encoding", "proxy.domain", "proxy.workstation"),
+    *("security.credential.provider.path", "signing-algorithm"),
+)
+# Of the classes of Hadoop and both of AWS's libraries: they look where the confs or boto3 look.
+_PROVIDERS = frozenset(
+    (
+        *("SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider", _ANONYMOUS),
+        *("EnvironmentVariableCredentialsProvider", "SystemPropertiesCredentialsProvider"),
+        *("InstanceProfileCredentialsProvider", "IAMInstanceCredentialsProvider"),
+        *("ContainerCredentialsProvider", "EC2ContainerCredentialsProviderWrapper"),
+        *("WebIdentityTokenCredentialsProvider", "WebIdentityTokenFileCredentialsProvider"),
+        *("DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider", "ProfileCredentialsProvider"),
+    )
+)
 _OF_KMS = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 _CUSTOMER_KEY_BYTES = 32
+_HOST, _LAST_PORT = re.compile(r"[\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]"), 65_535
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,8 @@ class S3Settings:
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     encryption: S3Encryption = field(default_factory=S3Encryption)
+    requester_pays: bool = False
+    proxy: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, options: Mapping[str, str], bucket: str) -> S3Settings:
@@ -60,7 +79,7 @@ class S3Settings:
         for name in _REFUSED:
             if found.get(name) is not None:
                 raise OptionError(
-                    f"{PREFIX}{name} is not supported: objects would be written without it; unset it"
+                    f"{PREFIX}{name} is not supported: objects would be read and written without it; unset it"
                 )
         access_key, secret_key = found.get("access.key"), found.get("secret.key")
         if (access_key is None) != (secret_key is None):
@@ -74,11 +93,13 @@ class S3Settings:
             endpoint=endpoint,
             region=found.get("endpoint.region") or _region_of(endpoint),
             path_style=found.truth("path.style.access", default=False),
-            anonymous=_ANONYMOUS in (found.get("aws.credentials.provider") or ""),
+            anonymous=_ANONYMOUS in _providers(found),
             access_key=access_key,
             secret_key=secret_key,
             session_token=token,
             encryption=_encryption(found),
+            requester_pays=found.truth("requester.pays.enabled", default=False),
+            proxy=_proxy(found),
         )
 
 
@@ -102,6 +123,38 @@ class _Confs:
             # Not quoted, as no value of a conf is: a secret may stand in the wrong one.
             raise OptionError(f"{PREFIX}{name} must be true or false")
         return value.lower() == "true"
+
+
+def _providers(confs: _Confs) -> list[str]:
+    """Return the names of the classes that look for credentials; OptionError for one that is not known."""
+    classes = [each.strip() for each in (confs.get("aws.credentials.provider") or "").split(",")]
+    names = [each.rpartition(".")[2] for each in classes if each]
+    for name in names:
+        if name not in _PROVIDERS:
+            raise OptionError(
+                f"{PREFIX}aws.credentials.provider {name!r} is not supported, so that others would be used: "
+                f"set {PREFIX}access.key and .secret.key, or one of {', '.join(sorted(_PROVIDERS))}"
+            )
+    return names
+
+
+def _proxy(confs: _Confs) -> str | None:
+    """Return the address of the proxy, with the name and password that it takes."""
+    host, port = confs.get("proxy.host"), confs.get("proxy.port")
+    user, password = confs.get("proxy.username"), confs.get("proxy.password")
+    if (user is None) != (password is None):
+        raise OptionError(f"{PREFIX}proxy.username and {PREFIX}proxy.password go together: set both or none")
+    if host is None:
+        if port is not None or user is not None:
+            raise OptionError(f"{PREFIX}proxy.port and .username need {PREFIX}proxy.host")
+        return None
+    secure = confs.truth("proxy.ssl.enabled", default=False)
+    port = port or ("443" if confs.truth("connection.ssl.enabled", default=True) else "80")
+    address = f"{host}:{port}"
+    if not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) <= _LAST_PORT:
+        raise OptionError(f"{PREFIX}proxy.host and .port are a host and a number, not {address!r}")
+    login = "" if user is None or password is None else f"{quote(user, safe='')}:{quote(password, safe='')}@"
+    return f"{'https' if secure else 'http'}://{login}{address}"
 
 
 def _encryption(confs: _Confs) -> S3Encryption:

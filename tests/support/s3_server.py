@@ -21,12 +21,16 @@ class _Quiet(WSGIRequestHandler):
 
 
 class S3Server:
-    """The server of a test session; `requests` are (method, path with query) since the last `clear`."""
+    """The server of a test session; `requests` are (method, path with query) since the last `clear`.
+
+    `payers` are who pays for them by their headers.
+    """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self._application = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.Lock()
         self.requests: list[tuple[str, str]] = []
+        self.payers: list[str | None] = []
         self.ignores_conditions = False
         self._server = make_server(address, 0, self._serve, threaded=True, request_handler=_Quiet)
         self._server.daemon_threads = True
@@ -48,6 +52,7 @@ class S3Server:
         self.requests.append(
             (environ["REQUEST_METHOD"], environ["PATH_INFO"] + (f"?{query}" if query else ""))
         )
+        self.payers.append(environ.get("HTTP_X_AMZ_REQUEST_PAYER"))
         # moto looks whether an object exists and then makes it: in a real store that is one step.
         with self._lock:
             return list(self._application(environ, start))

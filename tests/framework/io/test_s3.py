@@ -175,6 +175,30 @@ def test_the_store_encrypts_what_is_written(
         assert stored[1] is None or head["SSEKMSKeyId"].endswith(stored[1]), key
 
 
+def test_the_requester_pays_for_every_request_where_that_is_set(s3: S3Server, bucket: str) -> None:
+    for set_to, payer in (("true", "requester"), ("false", None)):
+        files, _ = resolve(f"s3://{bucket}", s3.options(**{"fs.s3a.requester.pays.enabled": set_to}))
+        s3.payers.clear()
+        files.write_new(f"{bucket}/{set_to}", b"1")
+        assert files.read_bytes(f"{bucket}/{set_to}") == b"1"
+        assert [each.path for each in files.list(bucket)]
+        files.delete(f"{bucket}/{set_to}")
+        assert len(s3.payers) >= 4
+        assert set(s3.payers) == {payer}
+
+
+def test_requests_go_through_a_proxy(s3: S3Server, bucket: str) -> None:
+    """Nobody finds the store by its name; the proxy is the server of the tests, which has no such bucket."""
+    host, _, port = s3.endpoint.removeprefix("http://").partition(":")
+    proxy = {"fs.s3a.proxy.host": host, "fs.s3a.proxy.port": port}
+    files, _ = resolve(f"s3://{bucket}", {**s3.options(**proxy), "fs.s3a.endpoint": "http://s3.invalid"})
+    s3.requests.clear()
+    with pytest.raises(FileNotFoundError):
+        files.read_bytes(f"{bucket}/a")
+    ((method, path),) = s3.requests
+    assert (method, path.endswith(f"/{bucket}/a")) == ("GET", True)
+
+
 def test_a_customers_key_goes_with_each_request_about_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     class Client(MemoryClient):
         def __getattribute__(self, name: str) -> Any:

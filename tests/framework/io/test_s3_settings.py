@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 
 import pytest
 
 from lockgate.errors import InputError, OptionError
 from lockgate.framework.io import S3FileSystem, resolve, storage_confs
+from lockgate.framework.io.s3 import make_client
 from lockgate.framework.io.s3_settings import S3Encryption, S3Settings
 
 KEYS = {"fs.s3a.access.key": "AK", "fs.s3a.secret.key": "SK"}
@@ -80,6 +82,17 @@ def test_the_region_of_an_endpoint(endpoint: str, region: str | None) -> None:
         ({"fs.s3a.bucket.b.create.storage.class": "glacier"}, "not supported"),
         ({"spark.hadoop.fs.s3a.assumed.role.arn": "arn:x"}, "not supported"),
         ({"fs.s3a.endpoint": "https://AK-1:SK-1@there"}, "without a user"),
+        ({"fs.s3a.accesspoint.arn": "arn:x"}, "not supported"),
+        ({"fs.s3a.bucket.b.security.credential.provider.path": "jceks://file/x"}, "not supported"),
+        ({"fs.s3a.signing-algorithm": "S3SignerType"}, "not supported"),
+        ({"fs.s3a.proxy.workstation": "w"}, "not supported"),
+        ({"fs.s3a.aws.credentials.provider": "org.example.Vault"}, "'Vault' is not supported"),
+        ({"fs.s3a.aws.credentials.provider": "x.AssumedRoleCredentialProvider"}, "not supported"),
+        ({"fs.s3a.proxy.port": "80"}, r"need fs\.s3a\.proxy\.host"),
+        ({"fs.s3a.proxy.host": "p", "fs.s3a.proxy.username": "AK-1"}, "go together"),
+        ({"fs.s3a.proxy.host": "p", "fs.s3a.proxy.port": "x"}, "a number"),
+        ({"fs.s3a.proxy.host": "p@q/"}, "a host"),
+        ({"fs.s3a.requester.pays.enabled": "maybe"}, "true or false"),
     ],
 )
 def test_malformed_confs(options: dict[str, str], message: str) -> None:
@@ -104,6 +117,33 @@ def test_encryption_by_the_store() -> None:
     assert json.loads(base64.b64decode(found.of_writes["SSEKMSEncryptionContext"])) == {"a": "b", "c": "d"}
     assert found.of_all == {}
     assert S3Settings.of({}, "b").encryption == S3Encryption()
+
+
+@pytest.mark.parametrize(
+    ("options", "proxy"),
+    [
+        ({}, None),
+        ({"host": "proxy.example"}, "http://proxy.example:443"),
+        ({"host": "proxy.example", "port": "3128", "ssl.enabled": "true"}, "https://proxy.example:3128"),
+        ({"host": "[::1]", "port": "80", "username": "u", "password": "a/b@"}, "http://u:a%2Fb%40@[::1]:80"),
+    ],
+)
+def test_the_proxy_is_used(options: dict[str, str], proxy: str | None) -> None:
+    settings = S3Settings.of({f"fs.s3a.proxy.{key}": value for key, value in options.items()}, "b")
+    assert settings.proxy == proxy
+    assert "proxy.example" not in repr(settings)
+    config = make_client(replace(settings, region="us-east-1")).meta.config
+    assert config.proxies == (None if proxy is None else {"http": proxy, "https": proxy})
+
+
+def test_providers_of_credentials_are_known_by_their_names() -> None:
+    temporary = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+    instance = "software.amazon.awssdk.auth.credentials.InstanceProfileCredentialsProvider"
+    for names, anonymous in (
+        (f"{temporary},\n {instance}", False),
+        ("org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider", True),
+    ):
+        assert S3Settings.of({"fs.s3a.aws.credentials.provider": names}, "b").anonymous is anonymous
 
 
 def test_nothing_shows_what_is_secret() -> None:
