@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -11,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,26 +123,51 @@ def canonical(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 
 
-def test_another_pyspark_can_be_asked_for() -> None:
+@pytest.fixture
+def sparks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The script, with a folder of each Spark that was fetched before."""
     script = runpy.run_path(str(ROOT / "dev"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LOCKGATE_PYSPARK", raising=False)
-        usual = script["constraints"]()
-        patch.setenv("LOCKGATE_PYSPARK", "4.1")
-        other = script["constraints"]()
-    assert re.search(r"^py4j==", usual, re.MULTILINE)
-    assert re.findall(r"^(pyspark|py4j)==(.*)$", other, re.MULTILINE) == [("pyspark", "4.1.*")]
-    assert "pluggy==" in other
+    known = script["use_spark"].__globals__
+    monkeypatch.setitem(known, "spark_folder", lambda minor: Path(f"/sparks/{minor}"))
+    monkeypatch.setitem(known, "make_main_venv", lambda: None)
+    monkeypatch.setenv("PYTHONPATH", "/before")
+    monkeypatch.delenv("LOCKGATE_SPARK", raising=False)
+    return script
 
 
-def test_a_server_of_4_1_gets_a_client_of_4_1() -> None:
-    script = runpy.run_path(str(ROOT / "dev"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LOCKGATE_PYSPARK", raising=False)
-        usual, versions = script["client_packages"]()
-        patch.setenv("LOCKGATE_PYSPARK", "4.1")
-        older, others = script["client_packages"]()
+def test_another_spark_can_be_asked_for(sparks: dict[str, Any]) -> None:
+    assert sparks["use_spark"](["--spark", "4.1", "tests/lookup", "-x"]) == ["tests/lookup", "-x"]
+    assert os.environ["PYTHONPATH"] == "/sparks/4.1:/before"
+    assert sparks["class_archive"]() is None, "it is of the installed Spark"
+    assert sparks["use_spark"](["-x"]) == ["-x"]
+
+
+def test_the_life_of_a_spark_says_which_tests_run(sparks: dict[str, Any]) -> None:
+    lives = {minor: each["life"] for minor, each in sparks["sparks"]().items()}
+    for minor, life in lives.items():
+        chosen = sparks["use_spark"](["--spark", minor])
+        assert {"current": "--all", "maintained": "tests/attack"}.get(life, chosen[0]) in chosen
+        assert all((ROOT / each).exists() for each in chosen if each.startswith("tests"))
+        assert len(chosen) == 1 or life == "maintained"
+    assert lives[sparks["installed_spark"]()] == "current"
+    with pytest.raises(SystemExit, match=r"one of 4\.0, 4\.1"):
+        sparks["use_spark"](["--spark", "3.5"])
+
+
+def test_ci_tests_every_spark(sparks: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert sparks["print_sparks"]() == 0
+    others = json.loads(capsys.readouterr().out)
+    assert {*others, sparks["installed_spark"]()} == sparks["sparks"]().keys()
+    assert "./dev sparks" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+
+
+def test_a_server_of_an_old_spark_gets_a_client_of_its_own(
+    sparks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, versions = sparks["client_packages"]()
     assert usual[0] in versions.splitlines()
+    monkeypatch.setenv("LOCKGATE_SPARK", "4.1")
+    older, others = sparks["client_packages"]()
     assert older == ["pyspark-client==4.1.*", *usual[1:]]
     assert others == versions.replace(f"{usual[0]}\n", "")
 

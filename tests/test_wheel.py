@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,6 +16,7 @@ import pytest
 
 from lockgate.framework.spark.bridge import connector_jars
 from lockgate.framework.spark.java import build_connector
+from lockgate.framework.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 JARS = "framework/spark/jars"
@@ -106,6 +109,22 @@ def test_its_entry_points(wheel: Path) -> None:
     assert "lockgate = lockgate.cli.main:main" in text
     assert "procedures = lockgate.procedures.plugin" in text
     assert "lookup = lockgate.lookup.plugin" in text
+
+
+def test_its_page_has_whole_links_and_it_lists_what_it_is_made_of(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    names = ("/METADATA", "/sboms/lockgate.cdx.json")
+    metadata, bill = (
+        archive.read(name).decode() for end in names for name in archive.namelist() if name.endswith(end)
+    )
+    assert "/blob/main/docs/spark.md#a-session)" in metadata
+    assert re.findall(r"\]\((?!https?://|#)", metadata) == []
+    components = {each["name"]: each for each in json.loads(bill)["components"]}
+    assert components["pyarrow"]["scope"] == "required"
+    assert components["pyspark"]["scope"] == "optional"
+    jar = connector_jars.jar()
+    (hashed,) = components[jar.name.removesuffix(f"-{VERSION}.jar")]["hashes"]
+    assert hashed["content"] == hashlib.sha256(jar.read_bytes()).hexdigest()
 
 
 @pytest.mark.cluster

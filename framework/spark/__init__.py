@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.bridge.connector_jars import jar, maven_coordinates
     from lockgate.framework.spark.bridge.dispatcher import dispatcher
     from lockgate.framework.spark.context.driver_jvm import java_class
+    from lockgate.framework.spark.context.newer_pyspark import since_4_1
     from lockgate.framework.spark.context.operation_context import OperationContext
     from lockgate.framework.spark.context.sql_inspection import Statement, inspect_sql
     from lockgate.framework.spark.enforcement.decisions import decision_about, target_of
@@ -44,6 +45,7 @@ _HOMES = {
     "java_class": ".context.driver_jvm",
     "maven_coordinates": ".bridge.connector_jars",
     "shape_of": ".messages.shapes",
+    "since_4_1": ".context.newer_pyspark",
     "target_of": ".enforcement.decisions",
 }
 
@@ -68,6 +70,7 @@ __all__ = [
     "java_class",
     "maven_coordinates",
     "shape_of",
+    "since_4_1",
     "target_of",
 ]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
-from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas import functions as arrow_functions
 from pyspark.sql.types import (
     ArrayType,
     CharType,
@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 
 from lockgate.framework.access import ALLOWED, MASKED
 from lockgate.framework.orc import MARK
+from lockgate.framework.spark import since_4_1
 from lockgate.framework.store import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
@@ -219,7 +220,11 @@ def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFram
         complete = complete & column.isNotNull()
     # Null keys match nothing anywhere, so they stay where they are.
     number = functions.when(complete, bucket % groups).otherwise(functions.spark_partition_id() % groups)
-    return join.stream.withColumn(group, number).repartitionById(groups, functions.col(group))
+    stream = join.stream.withColumn(group, number)
+    repartition: Callable[..., DataFrame] = since_4_1(
+        stream, "repartitionById", f"the lookup of {join.name[2]} by buckets (lookup.shuffle)"
+    )
+    return repartition(groups, functions.col(group))
 
 
 def key_types(join: Join) -> list[DataType]:
@@ -333,7 +338,12 @@ def _function(join: Join, options: LookupOptions, groups: int | None) -> Callabl
             else:
                 yield from look_up_batches(wanted, counter, pins, arrays[1:], arrays[0], marks)
 
-    make: Any = arrow_udf  # its overloads know only fixed numbers of columns
+    make = since_4_1(
+        arrow_functions,
+        "arrow_udf",
+        f"the lookup of {join.name[2]} by Python's workers (it is encrypted, nested, retried, kept by "
+        "executors or too large for lookup.cache=memory, or has lookup.in-jvm=false)",
+    )
     made = make(ask, ArrayType(struct) if join.layout.many else struct)
     # Its result is used several times: a deterministic function would be evaluated for each.
     unfolded: Callable[..., Column] = made.asNondeterministic()

@@ -21,6 +21,7 @@ __all__ = [
     "ColumnNotFoundError",
     "CommitConflictError",
     "CorruptFileError",
+    "DeprecatedSparkWarning",
     "EncryptionKeyError",
     "InputError",
     "IntegrityError",
@@ -239,6 +240,10 @@ class LineageError(LockgateError):
 
 class UnprotectedKeysWarning(UserWarning):
     """Warns that keys of files travel over a network that is not encrypted."""
+
+
+class DeprecatedSparkWarning(UserWarning):
+    """Warns that a later version of Lockgate will have no connector for the Spark that runs."""
 
 
 class LookupOwnerWarning(UserWarning):

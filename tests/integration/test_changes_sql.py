@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lockgate import Lake
 
-pytestmark = pytest.mark.skipif(SPARK < (4, 3), reason="CHANGES is SQL of Spark 4.3 and newer")
+pytestmark = pytest.mark.skipif(SPARK < (4, 2), reason="CHANGES is SQL of Spark 4.2 and newer")
 
 Named = Callable[[str], str]
 META = "_change_type, _commit_version"

@@ -25,9 +25,10 @@ def test_jar() -> Path:
     """Return the jar, compiled once for each state of its sources and the connector."""
     sources = sorted(SOURCES.rglob("*.java"))
     state = hashlib.sha256(b"\0".join([jar().read_bytes(), *(source.read_bytes() for source in sources)]))
-    built = Path(sys.prefix) / "lockgate-tests" / f"{state.hexdigest()[:20]}.jar"
+    minor = jar().name.split("_")[0].rsplit("-", 1)[1]
+    built = Path(sys.prefix) / "lockgate-tests" / f"{minor}-{state.hexdigest()[:20]}.jar"
     if not built.exists():
-        for old in built.parent.glob("*.jar"):
+        for old in built.parent.glob(f"{minor}-*.jar"):
             old.unlink()
         built.parent.mkdir(exist_ok=True)
         _compile(sources, built)

@@ -70,9 +70,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pyspark before 4.2 leave the sockets by which it collects rows to Python's collector."""
+    """Let old pysparks leave the sockets by which they collect rows to Python, and be deprecated."""
     if SPARK < (4, 2):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    if SPARK < (4, 1):
+        config.addinivalue_line("filterwarnings", "ignore::lockgate.errors.DeprecatedSparkWarning")
 
 
 @pytest.fixture(scope="session")

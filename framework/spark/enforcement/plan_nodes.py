@@ -38,7 +38,8 @@ _OPERATORS = _words("""
     MapPartitionsInRWithArrow MergeRows MultiResult NearestByJoin Offset OrderedJoin Pivot Project
     RebalancePartitions Repartition RepartitionByExpression ResolvedHint ReturnAnswer Sample
     SequentialStreamingUnion SerializeFromObject Sort SQLFunctionNode Subquery SubqueryAlias Tail
-    TransformWithState TransformWithStateInPySpark Transpose TypedFilter Union UnionLoop Unpivot
+    TransformWithState TransformWithStateInPandas TransformWithStateInPySpark Transpose TypedFilter Union
+    UnionLoop Unpivot
     UpdateEventTimeWatermarkColumn View Window WindowGroupLimit WithCTE WithWindowDefinition WriteFiles Zip
     WriteToDataSourceV2 WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1 WriteToStreamStatement
 """)
@@ -59,8 +60,8 @@ _OF_SESSIONS = _words("""
 # Nodes of plans that are not resolved, which Spark refuses itself and words better, and parts of scripts, of
 # which each statement is analysed by itself.
 _UNRESOLVED = _words("""
-    ErrorCondition ExceptionHandler ForStatement GeneralParameterizedQuery IfElseStatement
-    InsertIntoStatement IterateStatement LeaveStatement LoopStatement NameParameterizedQuery
+    ErrorCondition ExceptionHandler ExecuteImmediateQuery ForStatement GeneralParameterizedQuery
+    IfElseStatement InsertIntoStatement IterateStatement LeaveStatement LoopStatement NameParameterizedQuery
     NamedStreamingRelation PipeOperator PlanWithUnresolvedIdentifier PosParameterizedQuery
     RelationTimeTravel RepeatStatement SearchedCaseStatement SimpleCaseStatement SingleStatement
     UnresolvedBinBy UnresolvedCatalogRelation UnresolvedCteRelationRef UnresolvedDataSource
@@ -87,9 +88,9 @@ ACTIONS: dict[str, Action] = {
             DescribeRelation
             DescribeRelationJsonCommand DescribeTableCommand DescribeTablePartition ShowColumns
             ShowColumnsCommand ShowCreateTable ShowCreateTableAsSerdeCommand ShowCreateTableCommand
-            ShowNamespacesCommand ShowPartitions ShowPartitionsCommand ShowPartitionsJsonCommand
-            ShowTablePartition ShowTableProperties ShowTablePropertiesCommand ShowTables ShowTablesCommand
-            ShowTablesExtended ShowTablesJsonCommand ShowViews ShowViewsCommand
+            ShowNamespaces ShowNamespacesCommand ShowPartitions ShowPartitionsCommand
+            ShowPartitionsJsonCommand ShowTablePartition ShowTableProperties ShowTablePropertiesCommand
+            ShowTables ShowTablesCommand ShowTablesExtended ShowTablesJsonCommand ShowViews ShowViewsCommand
         """,
         Action.INSERT: """
             AppendData InsertIntoDataSourceCommand InsertIntoHadoopFsRelationCommand InsertIntoHiveTable

@@ -33,6 +33,8 @@ RANGE = re.compile(r"(\d+\.\d+)(?:-(\d+\.\d+)|(\+))?")
 STREAMING = "org.apache.spark.sql.execution.streaming."
 MOVED = {"4.0": ((f"{STREAMING}runtime.", STREAMING), (f"{STREAMING}sinks.", STREAMING))}
 VERSION_FILE = JAVA.parents[1] / "version.py"
+# In a source archive, the package is a folder deeper.
+PROJECT = next(each / "pyproject.toml" for each in JAVA.parents if (each / "pyproject.toml").is_file())
 VERSION_ENTRY = "io/lockgate/spark/version.properties"
 # Maven and Spark's --packages find a jar for Spark 4.3 as io.lockgate:lockgate-spark-4.3_2.13:VERSION.
 GROUP = "io.lockgate"
@@ -49,12 +51,23 @@ POM = """\
   <packaging>jar</packaging>
   <name>Lockgate's connector for Apache Spark</name>
   <description>{description}</description>
+  <url>{url}</url>
   <licenses>
     <license>
       <name>Apache License, Version 2.0</name>
       <url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>
     </license>
   </licenses>
+  <developers>
+    <developer>
+      <name>{developer}</name>
+      <url>{url}</url>
+    </developer>
+  </developers>
+  <scm>
+    <connection>scm:git:{url}.git</connection>
+    <url>{url}</url>
+  </scm>
   <dependencies>
     <dependency>
       <groupId>org.apache.spark</groupId>
@@ -148,7 +161,7 @@ def _resources() -> list[Path]:
     return sorted(path for path in (JAVA / "META-INF").rglob("*") if path.is_file())
 
 
-def _versions() -> tuple[str, str]:
+def lockgate_versions() -> tuple[str, str]:
     """Return the version of Lockgate and the number of the bridge's protocol."""
     text = VERSION_FILE.read_text()
     version = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
@@ -168,7 +181,8 @@ def spark_version(jars: Path) -> str:
 
 def _texts(spark: str) -> dict[str, str]:
     """Return the entries that name the version: for the connector, and for Maven."""
-    version, protocol = _versions()
+    version, protocol = lockgate_versions()
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     artifact = f"lockgate-spark-{minor_of(spark)}_2.13"
     folder = f"META-INF/maven/{GROUP}/{artifact}"
     pom = POM.format(
@@ -176,6 +190,8 @@ def _texts(spark: str) -> dict[str, str]:
         artifact=artifact,
         version=version,
         spark=spark,
+        url=project["urls"]["Source"],
+        developer=project["maintainers"][0]["name"],
         description="Tables, lookup joins, policies and encrypted columns; needs the Python package "
         f"lockgate {version} on the driver",
     )
@@ -188,7 +204,7 @@ def _texts(spark: str) -> dict[str, str]:
 
 def jar_of(minor: str) -> Path:
     """Return where the jar of a minor is built."""
-    return JARS / f"lockgate-spark-{minor}_2.13-{_versions()[0]}.jar"
+    return JARS / f"lockgate-spark-{minor}_2.13-{lockgate_versions()[0]}.jar"
 
 
 def is_current(jar: Path, spark: str | None = None) -> bool:
@@ -226,8 +242,10 @@ def _fingerprint(spark: str) -> bytes:
     Times would not do: a removed source, and another pyspark in the same place, make no file newer.
     """
     found = hashlib.sha256(spark.encode())
+    for name, text in _texts(spark).items():
+        found.update(f"{name} {len(text)}\n{text}".encode())
     made_of = [*sources(minor_of(spark)).values(), *_resources()]
-    for path in [*made_of, VERSION_FILE, JAVA / "build_connector.py"]:
+    for path in [*made_of, JAVA / "build_connector.py"]:
         content = path.read_bytes()
         found.update(f"{path.relative_to(JAVA.parents[1])} {len(content)}\n".encode() + content)
     return found.hexdigest().encode()

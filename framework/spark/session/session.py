@@ -8,11 +8,17 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
+from lockgate.errors import (
+    BridgeError,
+    DeprecatedSparkWarning,
+    InputError,
+    UnprotectedKeysWarning,
+    warn_user,
+)
 from lockgate.framework.io import absolute_address
 from lockgate.framework.keys import KeyProvider, key_file_of
 from lockgate.framework.plugins import check_setting_names, plugins
-from lockgate.framework.spark.bridge.connector_jars import jar
+from lockgate.framework.spark.bridge.connector_jars import jar, life_of
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import register
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs, java_class
@@ -154,6 +160,12 @@ def attach(spark: SparkSession) -> None:
         if key.startswith("spark.sql.catalog.") and key.endswith(".keys"):
             dispatcher().scopes.claim(value, name)
     _warn_of_open_network(spark)
+    if life_of(spark.version) == "deprecated":
+        warn_user(
+            f"Spark {spark.version} is deprecated: a later version of Lockgate will have no connector for "
+            "it; docs/compatibility.md says which Spark is supported for how long",
+            DeprecatedSparkWarning,
+        )
 
 
 def _check_extension(spark: SparkSession) -> None:

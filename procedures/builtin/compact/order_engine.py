@@ -72,7 +72,11 @@ class SparkOrder:
 
 def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:
     """Return why a query of Spark does not see just the rows that are stored, or writes others."""
+    from pyspark.sql.pandas import functions
+
     schema = table.schema
+    if not hasattr(functions, "arrow_udf"):
+        return "PySpark has the functions of its tasks (arrow_udf) since 4.1"
     if plugins().decides_access():
         return "policies decide what a query reads"
     if has_file_options(schema) or read_branch(schema) is not None:

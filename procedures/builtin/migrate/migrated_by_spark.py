@@ -14,6 +14,7 @@ from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import FILE_FORMAT
 from lockgate.framework.orc import verify_file
+from lockgate.framework.spark import since_4_1
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
 from lockgate.framework.types import DataField, to_arrow, to_spark_json
 from lockgate.procedures.builtin.migrate import value_hashes
@@ -131,11 +132,11 @@ def _add_by_spark(found: RowsDigest, rows: Any) -> None:
     """Count rows that only Spark reads correctly; its tasks hash their values by the same function."""
     from pyspark import cloudpickle
     from pyspark.sql import functions
-    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.pandas import functions as arrow_functions
 
     register: Any = cloudpickle.register_pickle_by_value
     register(value_hashes)
-    make: Any = arrow_udf  # its overloads want a type of Python
+    make = since_4_1(arrow_functions, "arrow_udf", "the check of rows that only Spark reads correctly")
     sums = []
     for number, each in enumerate(found.fields):
         column = functions.col("`" + each.name.replace("`", "``") + "`")

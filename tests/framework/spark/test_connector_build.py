@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
+import link_check
 import pytest
 
 from lockgate.framework.spark.java import build_connector
@@ -135,3 +137,41 @@ def test_no_class_asks_which_spark_runs() -> None:
         path.stem for path in build_connector.JAVA.rglob("*.java") if "SPARK_VERSION" in path.read_text()
     ]
     assert asking == ["ConnectorVersion"], "it refuses a jar of another minor"
+
+
+def test_a_jar_links_with_its_spark_and_not_with_others(tmp_path: Path) -> None:
+    """By class files of this test, of which one Spark's lack what the connector's name."""
+    if shutil.which("javac") is None:
+        pytest.skip("needs a JDK")
+    sources = {
+        "Sink": "public interface Sink { void write(int row); }",
+        "Rows": "public class Rows { public int count; public int next() { return 0; } }",
+    }
+    own = "public class Own implements Sink { Rows rows = new Rows(); int count() { return rows.count; } "
+    own += "public void write(int row) { rows.next(); } Object maker() { return new Gone(); } }"
+    whole = packed(tmp_path / "whole", {**sources, "Gone": "public class Gone {}"})
+    jar = packed(tmp_path / "own", {"Own": own}, whole)
+    assert link_check.faults(jar, [whole]) == []
+    changed = {
+        "Sink": "public interface Sink { void write(long row); }",
+        "Rows": "public interface Rows { int next(); }",
+    }
+    assert link_check.faults(jar, [packed(tmp_path / "changed", changed)]) == [
+        "Own: Rows has become an interface",
+        "Own: Sink.write(J)V is not implemented",
+        "Own: there is no Rows.count",
+        "Own: there is no class Gone",
+    ]
+
+
+def packed(folder: Path, classes: dict[str, str], *class_path: Path) -> Path:
+    """A jar of some classes, and nothing else."""
+    folder.mkdir()
+    for name, text in classes.items():
+        (folder / f"{name}.java").write_text(text)
+    files = [str(path) for path in folder.glob("*.java")]
+    used = ["-cp", ":".join(map(str, class_path)) or "."]
+    subprocess.run(["javac", "--release", "17", *used, "-d", str(folder), *files], check=True)
+    jar = folder / "classes.jar"
+    build_connector.pack(jar, {path.name: path.read_bytes() for path in folder.glob("*.class")})
+    return jar

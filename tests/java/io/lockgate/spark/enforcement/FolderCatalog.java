@@ -89,7 +89,7 @@ public final class FolderCatalog implements TableCatalog, ProcedureCatalog {
     throw new UnsupportedOperationException("a folder is not renamed");
   }
 
-  @Override
+  /** Asked for since Spark 4.1. */
   public Identifier[] listProcedures(String[] namespace) {
     return new Identifier[0];
   }

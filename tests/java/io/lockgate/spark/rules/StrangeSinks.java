@@ -8,6 +8,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -99,6 +100,12 @@ public final class StrangeSinks {
     @Override
     public String name() {
       return "noop-table";
+    }
+
+    @Override
+    @SuppressWarnings("deprecation") // Spark before 4.1 asks for it
+    public StructType schema() {
+      return CatalogV2Util.v2ColumnsToStructType(columns);
     }
 
     @Override
