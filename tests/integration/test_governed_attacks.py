@@ -12,7 +12,6 @@ import pytest
 from governed_world import World
 from pyspark.errors import PySparkException
 from ranger_world import allow, deny, mask, row_filter
-from spark_version import SPARK
 
 if TYPE_CHECKING:
     from governed_foreign import Hiding
@@ -74,38 +73,6 @@ def told(world: World, statement: str) -> str:
         return str(world.sql(statement))
     except PySparkException as error:
         return f"refused: {error}"
-
-
-@pytest.mark.parametrize("kind", ["ours", "files"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT input_file_name() FROM {t}",
-        "SELECT id FROM {t} WHERE input_file_block_start() > 0",
-        "SHOW PARTITIONS {t}",
-        "SHOW PARTITIONS {t} PARTITION (dept='zq-y')",
-        "DESCRIBE EXTENDED {t}",
-        "DESCRIBE EXTENDED {t} n",
-        "DESCRIBE EXTENDED {t} PARTITION (dept='zq-y')",
-        "ALTER TABLE {t} DROP PARTITION (dept='zq-y')",
-        "INSERT OVERWRITE {t} SELECT 1, 'a', 1, 'x'",
-        "INSERT OVERWRITE {t} PARTITION (dept='zq-y') SELECT 1, 'a', 1",
-        "TRUNCATE TABLE {t}",
-        "ALTER TABLE {t} RENAME TO {database}.mine_now",
-    ],
-)
-def test_what_is_hidden_is_neither_shown_nor_reached(
-    world: World, tables: dict[str, str], kind: str, statement: str
-) -> None:
-    table = tables[kind]
-    database = table.split(".")[1]
-    found = told(world, statement.format(t=table, database=database))
-    unknown = (
-        SPARK < (4, 2) and kind == "ours" and statement.startswith("DESCRIBE") and "PARTITION" in statement
-    )
-    assert ("does not support partition" if unknown else "without row filter and masks") in found
-    assert "zq-" not in found.replace("zq-y')", "")
-    assert len(world.sql(f"SELECT id FROM {table}", "root")) == 4
 
 
 def test_a_renamed_column_would_lose_its_policies(world: World, tables: dict[str, str]) -> None:
@@ -202,76 +169,6 @@ def test_settings_of_a_session_mean_nothing_in_a_policy(
         assert told(world, f"SELECT id FROM {table}") == before
     finally:
         session.conf.unset(setting)
-
-
-def test_another_catalog_is_governed_where_files_answer_aggregates(
-    world: World, tables: dict[str, str]
-) -> None:
-    table = tables["folders"]
-    world.put(
-        allow(f"{table}.*", "select", "insert", users=["ann"]),
-        mask(f"{table}.name", "MASK_NULL", users=["ann"]),
-        row_filter(table, "dept = 'x'", users=["ann"]),
-    )
-    session = world.session("ann")
-    session.conf.set("spark.sql.parquet.aggregatePushdown", "true")
-    query = f"SELECT min(n), max(n), count(*), max(name) FROM {table}"
-    assert world.sql(query) == [(7, 9, 2, None)]
-    assert world.sql(query, "root") == [(0, 777111, 4, "zq-dan")]
-    assert told(world, f"INSERT OVERWRITE {table} SELECT 1, 'a', 1, 'x'").startswith("refused")
-    assert "_metadata" in told(world, f"SELECT _metadata.file_path FROM {table}")
-
-
-@pytest.mark.parametrize("kind", ["files", "folders"])
-def test_files_of_limited_tables_have_no_names(world: World, tables: dict[str, str], kind: str) -> None:
-    """Names of files hold values of partition columns."""
-    table = tables[kind]
-    limits = {
-        "rows": row_filter(table, "dept = 'x'", users=["ann"]),
-        "values": mask(f"{table}.dept", "MASK_NULL", users=["ann"]),
-        "a column": deny(f"{table}.dept", users=["ann"]),
-        "rows by a query": row_filter(
-            table,
-            f"id IN (WITH c AS (SELECT id, rand() AS r FROM {table} WHERE dept = 'x') "
-            "SELECT a.id FROM c a JOIN c b ON a.r = b.r)",
-            users=["ann"],
-        ),
-    }
-    for what, limit in limits.items():
-        world.put(allow(f"{table}.*", "select", users=["ann"]), limit)
-        shown = [1, 3] if "rows" in what else [1, 2, 3, 4]
-        session = world.session("ann")
-        frame = session.table(table).select("id")
-        for each in (
-            frame,
-            frame.where("id > 0").distinct(),
-            frame.alias("a").join(frame.alias("b"), "id"),
-            session.sql(f"SELECT id FROM range(9) WHERE id IN (SELECT id FROM {table})"),
-            session.sql(f"SELECT id FROM {table} WHERE id < (SELECT max(id) + 1 FROM {table})"),
-        ):
-            assert each.inputFiles() == [], what
-            assert sorted(row[0] for row in each.collect()) == shown, what
-    assert len(world.session("root").table(table).inputFiles()) > 1
-    world.put(allow(f"{table}.*", "select", users=["ann"]))
-    assert len(world.session("ann").table(table).inputFiles()) > 1
-
-
-def test_plans_and_failures_name_no_partition_of_a_hidden_column(
-    world: World, tables: dict[str, str], lake: Lake, shared_table: Named
-) -> None:
-    """A query that does not use the column is planned behind the barrier all the same."""
-    people = shared_table("attacked_partitions")
-    lake.sql(f"CREATE TABLE {people} {COLUMNS} PARTITIONED BY (dept)")
-    lake.sql(f"INSERT INTO {people} {ROWS}")
-    for table in (people, tables["files"], tables["folders"]):
-        for limit in (
-            mask(f"{table}.dept", "MASK_NULL", users=["ann"]),
-            deny(f"{table}.dept", users=["ann"]),
-        ):
-            world.put(allow(f"{table}.*", "select", users=["ann"]), limit)
-            text = str(world.sql(f"EXPLAIN EXTENDED SELECT id, n FROM {table} WHERE n > 1"))
-            assert "rights of ann" in text
-            assert "zq" not in text
 
 
 READS_OF_FILES = {

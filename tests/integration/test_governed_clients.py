@@ -43,48 +43,6 @@ def hidden(lake: Lake, shared_table: Named) -> Iterator[dict[str, str]]:
 # --- names and columns ---
 
 
-@pytest.mark.parametrize("kind", ["ours", "files"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT * FROM {t}",
-        "DESCRIBE QUERY SELECT * FROM {t}",
-        "EXPLAIN SELECT * FROM {t}",
-        "EXPLAIN EXTENDED SELECT (SELECT struct(*) FROM {t}) AS s",
-        "SELECT zebr FROM {t}",
-        "CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {t}",
-        "CACHE TABLE kept AS SELECT (SELECT struct(*) FROM {t}) AS s",
-    ],
-)
-def test_no_message_names_columns_of_a_table_of_which_nothing_may_be_read(
-    world: World, hidden: dict[str, str], kind: str, statement: str
-) -> None:
-    world.put(allow(f"{hidden['open']}.*", users=["ann"]))
-    try:
-        told = str(world.session("ann").sql(statement.format(t=hidden[kind])).collect())
-    except PySparkException as error:
-        told = str(error)
-    assert "is denied to user 'ann'" in told
-    assert "zebra" not in told
-    assert "Barrier" not in told
-
-
-@pytest.mark.parametrize("kind", ["ours", "files"])
-def test_the_catalog_describes_what_may_be_read(world: World, hidden: dict[str, str], kind: str) -> None:
-    table = hidden[kind]
-    catalog = world.session("ann").catalog
-    calls: list[Callable[[str], Any]] = [catalog.listColumns, catalog.getTable, catalog.tableExists]
-    world.put()
-    for call in calls:
-        with pytest.raises(AnalysisException, match="is denied to user 'ann'") as refused:
-            call(table)
-        assert "zebra" not in str(refused.value)
-    world.put(allow(f"{table}.id", users=["ann"]))
-    assert [each.name for each in catalog.listColumns(table)] == ["id", "zebra"]
-    assert catalog.getTable(table).name == "hidden"
-    assert catalog.tableExists(table)
-
-
 @pytest.mark.usefixtures("generated")
 def test_the_catalog_lists_tables_of_which_nothing_may_be_read_by_name_alone(
     world: World, hidden: dict[str, str]

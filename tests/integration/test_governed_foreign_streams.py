@@ -11,8 +11,6 @@ from governed_foreign import (
     CHANGED,
     COLUMNS,
     MORE,
-    RATES,
-    Hiding,
     on,
     put_files,
     running,
@@ -20,8 +18,8 @@ from governed_foreign import (
     start,
     streamed,
 )
-from governed_world import SEEN, World, limit
-from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+from governed_world import World, limit
+from pyspark.errors import AnalysisException, StreamingQueryException
 from ranger_world import allow, mask, row_filter
 
 from lockgate.framework.governance.ranger.service_definition import service_definition
@@ -33,57 +31,6 @@ if TYPE_CHECKING:
     from lockgate import Lake
 
 # --- rows and values ---
-
-
-@pytest.mark.parametrize("using", ["parquet", "csv", "json", "orc"])
-def test_a_stream_of_a_table_shows_what_a_query_shows(world: World, foreign_table: Made, using: str) -> None:
-    name = foreign_table(f"streamed_{using}", using)
-    limit(world, name)
-    session = world.session("ann")
-    columns = ["id", "name", "ssn", "dept"]
-    expected = sorted(map(tuple, session.table(name).select(columns).collect()), key=repr)
-    assert [(row[0], row[2]) for row in expected] == SEEN
-    assert streamed(session.readStream.table(name).select(columns)) == expected
-    session.readStream.table(name).createOrReplaceTempView("streamed_view")
-    assert streamed(session.sql("SELECT id, name, ssn, dept FROM streamed_view")) == expected
-    query = f"SELECT id, name, ssn, dept FROM STREAM {name} WHERE id > 0"
-    assert streamed(session.sql(query)) == expected
-    assert streamed(world.session("root").readStream.table(name).select("id")) == [(1,), (2,), (3,), (4,)]
-
-
-def test_a_stream_of_a_table_of_another_catalog_shows_what_is_permitted(world: World) -> None:
-    world.put(
-        allow(f"{RATES}.*", users=["ann"]),
-        row_filter(RATES, "value % 4 = 1", users=["ann"]),
-        mask(f"{RATES}.timestamp", "MASK_NULL", users=["ann"]),
-    )
-    frame = world.session("ann").readStream.table(RATES).where("value < 10")
-    assert streamed(frame.select("value", "timestamp")) == [(1, None), (5, None), (9, None)]
-    frame = world.session("ann").sql(f"SELECT value FROM STREAM {RATES} WHERE value < 10")
-    assert streamed(frame) == [(1,), (5,), (9,)]
-    assert len(streamed(world.session("root").readStream.table(RATES).where("value < 10"))) == 10
-
-
-@pytest.mark.parametrize("using", ["parquet", "csv", "json", "text"])
-def test_a_stream_of_files_shows_what_a_query_shows(
-    world: World, hiding: Hiding, tmp_path: Path, using: str
-) -> None:
-    root, session = world.session("root"), world.session("ann")
-    folder = str(tmp_path / "in" / using)
-    if using == "text":
-        hiding.hide(row_filter="""value LIKE "%'x'%" """, value="upper(value)")
-        put_files(folder, using=using)
-        read = lambda reader: reader.text(folder)  # noqa: E731 - the same of both readers
-    else:
-        hiding.hide("salary", row_filter="dept = 'x'", ssn="concat('xxx-xx-', right(ssn, 4))")
-        put_files(folder, using=using)
-        read = lambda reader: (  # noqa: E731 - the same of both readers
-            reader.schema(COLUMNS).format(using).load(folder).drop("salary")
-        )
-    expected = sorted(map(tuple, read(session.read).collect()), key=repr)
-    assert len(expected) == 2
-    assert streamed(read(session.readStream)) == expected
-    assert len(streamed(read(root.readStream))) == 4
 
 
 def test_files_are_limited_by_their_folder_and_not_one_by_one(world: World, tmp_path: Path) -> None:
@@ -114,22 +61,6 @@ def test_a_stream_of_a_pattern_asks_about_what_matches(world: World, tmp_path: P
         with pytest.raises(StreamingQueryException, match="is denied to user 'ann'"):
             query.processAllAvailable()
     assert sorted(seen) == [(1,), (2,)]
-
-
-def test_denied_columns_and_names_of_files_are_refused_by_name(world: World, foreign_table: Made) -> None:
-    name = foreign_table("denied_streams")
-    limit(world, name)
-    session = world.session("ann")
-    frame = session.readStream.table(name)
-    for used in (frame.select("salary"), frame.where("salary > 5").select("id"), frame):
-        with pytest.raises(StreamingQueryException, match=r"column .*denied_streams\.salary"):
-            streamed(used)
-    with pytest.raises(StreamingQueryException, match=r"column input_file_name\(\) of"):
-        streamed(frame.selectExpr("input_file_name() AS f"))
-    with pytest.raises(AnalysisException, match="_metadata"):
-        frame.select("_metadata.file_path")
-    with pytest.raises(PySparkException, match="_metadata"):
-        streamed(session.sql(f"SELECT _metadata.file_path FROM STREAM {name}"))
 
 
 def test_conditions_of_all_kinds_limit_a_stream(
@@ -179,89 +110,6 @@ def test_a_limited_stream_writes_what_it_shows(
 
 
 # --- changes of policies ---
-
-
-def test_a_stream_ends_when_policies_change(
-    world: World, foreign_table: Made, lake: Lake, tmp_path: Path
-) -> None:
-    name = foreign_table("changed_streams")
-    checkpoint = {"checkpointLocation": tmp_path / "checkpoint"}
-    mine = (allow(f"{name}.*", users=["ann"]), on(tmp_path, "read", "write"))
-
-    def put(condition: str) -> None:
-        only = row_filter(name, condition, users=["ann"])
-        world.put(*mine, only, serviceDef=service_definition())
-
-    put("dept = 'x'")
-    session = world.session("ann")
-    frame = session.readStream.table(name).select("id")
-    assert streamed(frame, **checkpoint) == [(1,), (3,)]
-    lake.sql(f"INSERT INTO {name} VALUES {MORE}")
-    put("dept = 'y'")
-    seen: list[Any] = []
-    with pytest.raises(StreamingQueryException, match=f"table {name} {CHANGED}") as found:
-        streamed(frame, seen, **checkpoint)
-    assert seen == []
-    assert "dept =" not in str(found.value)
-    frame = session.readStream.table(name).select("id")
-    assert streamed(frame, **checkpoint) == [(6,)]
-    world.put(on(tmp_path, "read", "write"), serviceDef=service_definition())
-    lake.sql(f"INSERT INTO {name} VALUES {MORE}")
-    with pytest.raises(StreamingQueryException, match=f"SELECT on table {name} is denied to user 'ann'"):
-        streamed(frame, seen, **checkpoint)
-    assert seen == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [  # no policy of Ranger hides a part of a path
-        (kind, change)
-        for kind in ("table", "catalog", "files")
-        for change in ("narrowed", "revoked")
-        if (kind, change) != ("files", "narrowed")
-    ],
-)
-def test_a_stream_that_saw_all_asks_again(
-    world: World, foreign_table: Made, lake: Lake, tmp_path: Path, kind: str, change: str
-) -> None:
-    """It has no barrier, so that its progress counts its rows."""
-    session, seen = world.session("ann"), []
-    folder = str(tmp_path / "in")
-    if kind == "files":
-        put_files(folder)
-        world.put(on(folder, "read"), serviceDef=service_definition())
-        frame, name = session.readStream.schema(COLUMNS).parquet(folder), f"path {folder}"
-    else:
-        name = RATES if kind == "catalog" else foreign_table("asked_streams")
-        world.put(allow(f"{name}.*", users=["ann"]))
-        frame = session.readStream.table(name)
-    column = "value" if kind == "catalog" else "id"
-    query = start(frame.select(column), seen)
-    try:
-        if kind == "catalog":
-            while not seen:
-                query.awaitTermination(0.2)
-        else:
-            query.processAllAvailable()
-        if change == "narrowed":
-            world.put(allow(f"{name}.*", users=["ann"]), row_filter(name, f"{column} = 1", users=["ann"]))
-        else:
-            world.put(serviceDef=service_definition())
-        before = len(seen)
-        if kind != "catalog":
-            put_files(folder) if kind == "files" else lake.sql(f"INSERT INTO {name} VALUES {MORE}")
-        message = CHANGED if change == "narrowed" else f"SELECT on .*{name}.* is denied to user 'ann'"
-        end = (lambda: query.awaitTermination(60)) if kind == "catalog" else query.processAllAvailable
-        with pytest.raises(StreamingQueryException, match=message):
-            end()
-    finally:
-        query.stop()
-    if kind == "catalog":
-        assert len(seen) % 10 == 0
-    else:
-        assert sorted(seen) == [(1,), (2,), (3,), (4,)]
-        assert len(seen) == before
-        assert any(each["numInputRows"] == 4 for each in query.recentProgress)
 
 
 def test_two_users_follow_one_table_at_a_time(world: World, foreign_table: Made, lake: Lake) -> None:
@@ -356,23 +204,6 @@ def test_streams_of_which_one_is_limited_are_joined(
         told = shown_by(query)
     assert "rights of ann" in told
     assert "222-22" not in told
-
-
-def test_a_limited_stream_shows_no_counts_and_no_conditions(world: World, foreign_table: Made) -> None:
-    name = foreign_table("told_streams")
-    world.put(
-        allow(f"{name}.*", users=["ann"]),
-        row_filter(name, "dept = 'x' AND name <> 'nobody-42'", users=["ann"]),
-        mask(f"{name}.ssn", "CUSTOM", value="concat('masked-', right(ssn, 4))", users=["ann"]),
-    )
-    seen: list[Any] = []
-    with running(world.session("ann").readStream.table(name).select("id", "ssn"), seen) as query:
-        told = shown_by(query)
-        assert [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]] == []
-    assert sorted(seen) == [(1, "masked-1111"), (3, "masked-3333")]
-    assert "rights of ann" in told
-    for hidden in ("nobody-42", "masked-", "222-22"):
-        assert hidden not in told
 
 
 def test_functions_of_a_batch_have_the_rights_of_its_user(world: World, foreign_table: Made) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from governed_world import SEEN, World
 from pyspark.errors import AnalysisException
-from ranger_world import allow, row_filter
 
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge import gateway
@@ -85,16 +84,6 @@ def test_one_message_names_everything(limited: World, people: str) -> None:
         assert text in str(refused.value)
 
 
-def test_data_frames_are_governed(limited: World, people: str) -> None:
-    seen = limited.session("ann").table(people)
-    assert sorted(map(tuple, seen.select("id", "ssn").collect())) == SEEN
-    assert sorted(map(tuple, seen.drop("salary").select("id", "ssn").collect())) == SEEN
-    assert sorted(map(tuple, seen.select("id", "ssn").rdd.collect())) == SEEN
-    for refused in (seen.collect, lambda: seen.cache().count(), lambda: seen.filter("salary > 1").count()):
-        with pytest.raises(AnalysisException, match=r"column .*\.people\.salary"):
-            refused()
-
-
 def test_rows_are_governed_in_threads_without_a_session(limited: World, people: str, tmp_path: Path) -> None:
     """As those of a program that hands a frame to a pool."""
     seen = limited.session("ann").table(people).select("id", "ssn")
@@ -115,24 +104,6 @@ def test_rows_are_governed_in_threads_without_a_session(limited: World, people: 
                 each.unlink()
 
 
-def test_two_users_alternate_with_caches(limited: World, people: str) -> None:
-    whole = limited.session("root").table(people).select("id", "ssn").cache()
-    try:
-        for _ in range(2):
-            assert whole.count() == 4
-            assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
-            assert len(limited.sql(f"SELECT id, ssn FROM {people}", "root")) == 4
-    finally:
-        whole.unpersist()
-
-
-def test_what_another_user_made_is_read_under_ones_own_rights(limited: World, people: str) -> None:
-    limited.session("root").table(people).createOrReplaceGlobalTempView("everybody")
-    assert limited.sql("SELECT id, ssn FROM global_temp.everybody") == SEEN
-    limited.session("ann").table(people).createOrReplaceGlobalTempView("few")
-    assert limited.sql("SELECT id, ssn FROM global_temp.few", "root")[1] == (2, "222-22-2222")
-
-
 def test_functions_of_a_session_mean_nothing_in_policies(limited: World, people: str) -> None:
     session = limited.session("ann")
     for name in ("left", "mask", "concat", "right"):
@@ -149,15 +120,6 @@ def test_a_scan_that_was_planned_without_rights_is_refused(limited: World, peopl
         plugins().register(limited.authorizer, "governance-of-a-test")
     with pytest.raises(AnalysisException, match="denied to user 'ann'"):
         early.collect()
-
-
-def test_policies_that_change_end_old_plans(limited: World, people: str) -> None:
-    seen = limited.session("ann").table(people).select("id", "ssn")
-    assert len(seen.collect()) == 2
-    limited.put(allow(f"{people}.*", users=["ann"]), row_filter(people, "id = 4", users=["ann"]))
-    with pytest.raises(AnalysisException, match="policies that have changed"):
-        seen.filter("id > 0").collect()
-    assert limited.sql(f"SELECT id, ssn FROM {people}") == [(4, "444-44-4444")]
 
 
 def test_the_first_query_after_python_came_is_decided(

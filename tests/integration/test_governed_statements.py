@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from governed_world import SEEN, World
 from pyspark.errors import AnalysisException, PySparkException
-from ranger_world import allow, mask, row_filter
+from ranger_world import allow, row_filter
 from spark_version import SPARK
 
 from lockgate import connect
@@ -249,17 +249,6 @@ def test_tables_of_which_nothing_may_be_read_are_not_listed(limited: World, peop
     assert "secret_plans" in [row[1] for row in limited.sql(f"SHOW TABLES IN {database}", "root")]
     with pytest.raises(AnalysisException, match="SELECT on table"):
         limited.sql(f"DESCRIBE TABLE {other}")
-
-
-def test_files_and_tables_of_other_catalogs_are_governed(limited: World, foreign: str) -> None:
-    limited.put(
-        allow("spark_catalog.default.foreign.*", users=["ann"]),
-        mask("spark_catalog.default.foreign.name", "MASK_NULL", users=["ann"]),
-        row_filter("spark_catalog.default.foreign", "id > 1", users=["ann"]),
-    )
-    assert limited.sql("SELECT * FROM spark_catalog.default.foreign") == [(2, None)]
-    with pytest.raises(AnalysisException, match="path"):
-        limited.session("ann").read.parquet(f"{foreign}/files").collect()
 
 
 def test_permitted_queries_of_files_and_other_catalogs_leave_records(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from governed_world import ROWS, SEEN, World, limit, make_people
+from governed_world import World, limit
 from pyspark.errors import AnalysisException, StreamingQueryException
 from ranger_world import allow, row_filter
 
@@ -46,48 +46,6 @@ def streamed(frame: Any, seen: list[Any], checkpoint: Path | None = None, mode: 
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     return query
-
-
-@pytest.mark.parametrize("properties", ["", "TBLPROPERTIES ('primary-key'='id', 'bucket'='1')"])
-def test_a_stream_shows_permitted_rows_and_masked_values(
-    world: World, lake: Lake, table: Named, tmp_path: Path, properties: str
-) -> None:
-    world.authorizer.governs_others = False  # who may write a checkpoint is not the question
-    mine = table("streamed")
-    lake.sql(
-        f"CREATE TABLE {mine} (id BIGINT NOT NULL, name STRING, ssn STRING, dept STRING, salary BIGINT) "
-        f"{properties}"
-    )
-    lake.sql(f"INSERT INTO {mine} VALUES {ROWS}")
-    limit(world, mine)
-    session = world.session("ann")
-    shown = session.readStream.table(mine).select("id", "ssn")
-    seen: list[Any] = []
-    query = streamed(shown, seen, tmp_path / "first")
-    assert sorted(seen) == SEEN
-    told = str(query._jsq.streamingQuery().lastExecution()) + str(query.recentProgress)
-    assert "rights of ann" in told
-    assert "dept = x" not in told
-    assert "regexp" not in told
-    assert "LeftOut" not in told
-    lake.sql(f"INSERT INTO {mine} VALUES (5, 'eve', '555-55-5555', 'x', 7), (6, 'fay', '6', 'y', 8)")
-    seen.clear()
-    streamed(session.readStream.table(mine).select("id", "ssn"), seen, tmp_path / "first")
-    assert seen == [(5, "xxx-xx-5555")], "it goes on from its checkpoint"
-    grouped = session.readStream.table(mine).groupBy("dept").count()
-    seen.clear()
-    streamed(grouped.where("count > 0"), seen, tmp_path / "grouped", mode="complete")
-    assert set(seen) == {("x", 3)}
-    # An expression of the user meets no hidden row: only of dan is the salary 5.
-    seen.clear()
-    streamed(session.readStream.table(mine).selectExpr("8 / (id - 2) AS v"), seen, tmp_path / "divided")
-    assert len(seen) == 3
-    for used in ("SELECT salary", "SELECT id WHERE salary > 5", "SELECT *"):
-        frame = session.readStream.table(mine)
-        frame = frame.where("salary > 5").select("id") if "WHERE" in used else frame.selectExpr(used[7:])
-        with pytest.raises(Exception, match=r"column .*streamed\.salary"):
-            streamed(frame, seen, tmp_path / used[7:9].strip("*"))
-    assert sorted(row[0] for row in everything(world, mine, tmp_path)) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_lookup_of_a_stream_asks_early_as_its_user(
@@ -151,54 +109,6 @@ def everything(world: World, mine: str, tmp_path: Path) -> list[Any]:
     seen: list[Any] = []
     streamed(world.session("root").readStream.table(mine).select("id"), seen, tmp_path / "root")
     return seen
-
-
-def test_a_stream_under_a_row_filter_ends_when_policies_change(
-    world: World, lake: Lake, table: Named, tmp_path: Path
-) -> None:
-    world.authorizer.governs_others = False
-    mine = make_people(lake, table("followed"))
-    limit(world, mine)
-    session = world.session("ann")
-    seen: list[Any] = []
-    frame = session.readStream.table(mine).select("id", "ssn")
-    streamed(frame, seen, tmp_path / "checkpoint")
-    lake.sql(f"INSERT INTO {mine} VALUES (5, 'eve', '555-55-5555', 'x', 7), (6, 'fay', '6', 'y', 8)")
-    world.put(allow(f"{mine}.*", users=["ann"]), row_filter(mine, "dept = 'y'", users=["ann"]))
-    seen.clear()
-    with pytest.raises(StreamingQueryException, match="was planned under policies that have changed"):
-        streamed(frame, seen, tmp_path / "checkpoint")
-    assert seen == []
-    streamed(session.readStream.table(mine).select("id", "ssn"), seen, tmp_path / "checkpoint")
-    assert seen == [(6, "6")]
-
-
-def test_each_batch_of_a_stream_asks_for_the_rights_again(
-    world: World, lake: Lake, table: Named, tmp_path: Path
-) -> None:
-    mine = make_people(lake, table("mine"))
-    world.authorizer.governs_others = False  # who may write a checkpoint is not the question
-    world.put(allow(f"{mine}.*", users=["ann"]))
-    session, seen = world.session("ann"), []
-
-    def run() -> None:
-        query = (
-            session.readStream.table(mine)
-            .writeStream.foreachBatch(lambda rows, _: seen.extend(row["id"] for row in rows.collect()))
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .start()
-        )
-        try:
-            query.processAllAvailable()
-            world.put(allow(f"{mine}.*", users=["ann"]), row_filter(mine, "dept = 'x'", users=["ann"]))
-            world.session("root").sql(f"INSERT INTO {mine} SELECT * FROM {mine} WHERE id = 1")
-            query.processAllAvailable()
-        finally:
-            query.stop()
-
-    with pytest.raises(StreamingQueryException, match="rows and values that are hidden from you"):
-        run()
-    assert sorted(seen) == [1, 2, 3, 4]
 
 
 def test_a_stream_brings_columns_with_the_right_to_alter_alone(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from lockgate.framework.spark.messages.rights_messages import (
     SystemRelation,
     UsedColumns,
 )
-from lockgate.framework.store import policy_name
+from lockgate.framework.store import policy_name, whole_refusal
 from lockgate.framework.store.confidential.withheld_keys import columns_named, needed_columns, withheld_keys
 
 if TYPE_CHECKING:
@@ -334,6 +335,20 @@ def check_grant(context: OperationContext, table: Table, needed: Collection[str]
         seen = grant.types.keys() - now.denied.keys()
         read = {names.get(column, column) for column in seen.intersection(needed) or seen}
         _asked(context, _target_of(table), {column: types[column] for column in read}, records=True)
+
+
+@contextmanager
+def whole_refusal_without_columns(context: OperationContext, table: Table) -> Iterator[None]:
+    """Name no column in a refusal to a user who may read nothing of a table.
+
+    Spark plans the scan of a subquery before the statement is refused, and the store's refusal names columns.
+    """
+    try:
+        yield
+    except AccessDeniedError:
+        if lacks := whole_refusal(context.principal, table):
+            raise denied(context, str(_target_of(table)), lacks) from None
+        raise
 
 
 def decision_as_stored(context: OperationContext, table: Table, columns: Collection[str]) -> Decision | None:

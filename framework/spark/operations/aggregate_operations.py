@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.access import answering_statement
 from lockgate.framework.spark.context.operation_context import OperationContext
-from lockgate.framework.spark.enforcement.decisions import decision_as_stored
+from lockgate.framework.spark.enforcement.decisions import decision_as_stored, whole_refusal_without_columns
 from lockgate.framework.spark.messages.scan_messages import (
     AggregatesAnswer,
     AggregatesFound,
@@ -90,7 +90,8 @@ def _answer(
     source = context.source(table, wanted)
     source.apply_filters(filters)
     source.apply_aggregates(supported, group_by)
-    answer = source.aggregates()
+    with whole_refusal_without_columns(context, table):
+        answer = source.aggregates()
     return answer.report.aggregates, answer
 
 

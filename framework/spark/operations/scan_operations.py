@@ -14,7 +14,12 @@ from lockgate.framework.access import ALLOWED, Decision, Visibility, answering_s
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context.open_catalogs import strict
 from lockgate.framework.spark.context.operation_context import OperationContext, batch_properties
-from lockgate.framework.spark.enforcement.decisions import check_grant, readable_columns, rights_of_scan
+from lockgate.framework.spark.enforcement.decisions import (
+    check_grant,
+    readable_columns,
+    rights_of_scan,
+    whole_refusal_without_columns,
+)
 from lockgate.framework.spark.messages.scan_messages import (
     BucketingJson,
     FiltersAnswer,
@@ -93,7 +98,8 @@ def _planned(context: OperationContext, request: PlanRequest) -> PlanAnswer:
     if not is_strict:
         warn_of_masks(table, seen, needed)
     planned_before = context.dispatcher.reports.report(request["scan_id"]) is not None
-    planned = _plan(context, table, needed, request, again=planned_before)
+    with whole_refusal_without_columns(context, table):
+        planned = _plan(context, table, needed, request, again=planned_before)
     if request["joined"]:
         partner, selected = partial(_plan, again=True), partial(selected_by, context)
         planned = narrowed_by_joins(context, table, planned, request["joined"], partner, selected)
