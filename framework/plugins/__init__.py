@@ -52,7 +52,6 @@ from lockgate.framework.plugins.manifest_contracts import (
 )
 from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.process import plugins, publish, register
-from lockgate.framework.plugins.refusals import write_accepted
 from lockgate.framework.plugins.session_confs import answering_session, observed_confs, session_conf
 from lockgate.framework.plugins.session_options import (
     check_session_options,
@@ -125,5 +124,4 @@ __all__ = [
     "session_conf",
     "session_option",
     "session_settings",
-    "write_accepted",
 ]

@@ -41,7 +41,7 @@ from lockgate.framework.plugins.contracts import (
 )
 from lockgate.framework.plugins.events import Event
 from lockgate.framework.plugins.installed import installed
-from lockgate.framework.plugins.observers import EventQueue
+from lockgate.framework.plugins.observers import EventQueues
 from lockgate.framework.plugins.sql_access import decided_by_columns
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class PluginManager:
         self._lock = threading.RLock()
         self._needs_decisions = False
         self.followers: list[Callable[[], None]] = []  # called after each plugin that is registered
-        self.events = EventQueue(self._deliver)
+        self.events = EventQueues(self._observe)
 
     # --- registration ---
 
@@ -389,14 +389,30 @@ class PluginManager:
     # --- what plugins observe ---
 
     def event(self, event: Event) -> None:
-        """Let plugins observe `event`, later and on another thread; their errors never reach the caller."""
+        """Let plugins observe `event`, later and on other threads; their errors never reach the caller."""
         if self._has("lockgate_event"):
-            self.events.publish(event)
+            self.events.publish(event, self._observers())
 
-    def _deliver(self, event: Event) -> list[tuple[str, BaseException]]:
+    def _observers(self) -> Mapping[str, Callable[..., Any]]:
+        """Return, by plugin, the call of its observers of events, and of hook wrappers, but of no others."""
+        with self._lock:
+            if "lockgate_event" not in self._gathered:
+                found = self._pluggy.hook.lockgate_event.get_hookimpls()
+                observers = {each.plugin_name: each.plugin for each in found if not each.wrapper}
+                self._gathered["lockgate_event"] = {
+                    name: self._pluggy.subset_hook_caller(
+                        "lockgate_event", [each for each in observers.values() if each is not plugin]
+                    )
+                    for name, plugin in observers.items()
+                }
+            return self._gathered["lockgate_event"]
+
+    def _observe(self, name: str, event: Event) -> list[tuple[str, BaseException]]:
         self._attribution.clear()
+        observer = self._observers().get(name)
         try:
-            self._pluggy.hook.lockgate_event(event=event)
+            if observer is not None:  # the plugin may be gone by now
+                observer(event=event)
         except Exception as error:  # a hook wrapper may raise anything
             return [*self._attribution.failures, ("a hook wrapper", error)]
         return list(self._attribution.failures)

@@ -16,8 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
-from lockgate.framework.governance.audit.appended_lines import append_lines, bytes_of
-from lockgate.framework.governance.audit.record import Line
+from lockgate.framework.delivery import Line, append_lines, bytes_of
 from lockgate.framework.governance.ranger.protocol.admin_settings import one_try_client
 from lockgate.framework.io import join, resolve
 from lockgate.framework.net import Authentication, HttpAnswer, NoAnswerError, UnusableAnswerError

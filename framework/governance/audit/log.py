@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import threading
@@ -11,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lockgate.errors import OptionError
+from lockgate.framework.delivery import Delivery, Line, Spool
 from lockgate.framework.governance.audit.audit_options import Destination, destinations_of
-from lockgate.framework.governance.audit.audit_queue import Lane
 from lockgate.framework.governance.audit.destinations import FileAudit, FolderAudit
 from lockgate.framework.governance.audit.record import Record, Writer
-from lockgate.framework.governance.audit.spool import Spool
 from lockgate.framework.governance.ranger.protocol.admin_settings import read_xml
 from lockgate.framework.plugins import AuditSink, plugins
 
+_log = logging.getLogger("lockgate.governance")
 _AT_EXIT = 5.0
 # Files in an object store cost more than their bytes, so few are written.
 _LINGER = 60.0
@@ -52,7 +53,7 @@ class AuditLog:
         self._capacity, self._spool_bytes = capacity, spool_bytes
         self._spool = None if spool is None else Path(spool)
         self._count, self._lock = 0, threading.Lock()
-        self._of_plugins: tuple[Mapping[str, AuditSink], list[Lane]] = ({}, [])
+        self._of_plugins: tuple[Mapping[str, AuditSink], list[Delivery[Line]]] = ({}, [])
         self._lanes = [self._lane(number, _destination(each)) for number, each in enumerate(destinations)]
         atexit.register(self.close, _AT_EXIT)
 
@@ -110,12 +111,12 @@ class AuditLog:
         for lane in self._all():
             lane.close(max(0.0, end - time.monotonic()))
 
-    def _all(self) -> Iterator[Lane]:
+    def _all(self) -> Iterator[Delivery[Line]]:
         yield from self._lanes
         sinks = plugins().audit_sinks()
         with self._lock:
             if self._of_plugins[0] is not sinks:
-                kept = {lane.name: lane for lane in self._of_plugins[1]}
+                kept = dict(zip(self._of_plugins[0], self._of_plugins[1], strict=True))
                 for name in kept.keys() - sinks.keys():
                     kept[name].close(0.0)  # it delivers what is queued and ends
                 self._of_plugins = (
@@ -125,18 +126,19 @@ class AuditLog:
             lanes = self._of_plugins[1]
         yield from lanes
 
-    def _lane(self, name: int | str, destination: Destination) -> Lane:
+    def _lane(self, name: int | str, destination: Destination) -> Delivery[Line]:
         folder = destination.spool or self._spool
         if folder is not None:
             part = re.sub(r"[^A-Za-z0-9_-]", "_", f"{name}")
             folder = Path(folder) / (f"destination-{part}" if isinstance(name, int) else f"plugin-{part}")
         spool = None if folder is None else Spool(folder, most_bytes=self._spool_bytes)
-        return Lane(
-            str(name),
-            destination.sink,
+        return Delivery(
+            f"audit destination {str(name)!r}",
+            destination.sink.write,
             capacity=self._capacity,
             linger=destination.linger,
             spool=spool,
+            log=_log,
         )
 
 

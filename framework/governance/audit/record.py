@@ -9,14 +9,12 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from lockgate.framework.access import mask_literals
+from lockgate.framework.delivery import Line
 
-Line = Mapping[str, Any]
 # As many characters of a statement as Ranger keeps.
 _LONGEST = 1800
 _ENFORCER = "ranger-acl"

@@ -61,9 +61,22 @@ def test_a_sink_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> N
     fails.fails = 7
     for _ in range(3):
         sinks.offer("w", [RECORD])
-    assert sinks.flush(10)
+        assert sinks.flush(10)
     assert (len(fails.taken), len(other.taken), sinks.dropped) == (2, 4, 2)
-    assert caplog.text.count("nobody listens") == 1
+    assert caplog.text.count("nobody listens") == 2, "once until it takes records again"
+
+
+def test_a_slow_sink_holds_up_no_other() -> None:
+    held, quick = threading.Event(), Keeps()
+    sinks = Sinks({"slow": SimpleNamespace(write=lambda *_: held.wait(30)), "quick": quick})
+    for _ in range(3):
+        sinks.offer("w", [RECORD])
+    assert sinks._queues["quick", "w"].flush(30)
+    assert len(quick.taken) == 3
+    assert not sinks.flush(0.01)
+    held.set()
+    assert sinks.flush(30)
+    assert (sinks.delivered, sinks.dropped) == (6, 0)
 
 
 def test_a_full_queue_drops_and_never_waits() -> None:

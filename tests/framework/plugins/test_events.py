@@ -24,7 +24,7 @@ from lockgate.framework.plugins import (
     hookimpl,
     plugins,
 )
-from lockgate.framework.plugins.observers import EventQueue
+from lockgate.framework.plugins.observers import EventQueues
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.schema.schema import Schema
@@ -59,7 +59,7 @@ def test_events_arrive_in_order_on_another_thread() -> None:
         manager.event(numbered(number))
     assert manager.events.flush()
     assert [event.version for event, _ in seen] == list(range(100))  # type: ignore[attr-defined]  # the events have one class here
-    assert {name for _, name in seen} == {"lockgate-events"}
+    assert {name for _, name in seen} == {"lockgate observer 'one'"}
     assert manager.events.counts().delivered == 100
 
 
@@ -67,7 +67,7 @@ def test_nothing_starts_without_an_observer() -> None:
     manager = PluginManager()
     manager.event(numbered(1))
     assert manager.events.counts().delivered == 0
-    assert manager.events._thread is None
+    assert manager.events._queues == {}
 
 
 def test_a_failing_observer_stops_neither_the_others_nor_the_publisher(
@@ -92,25 +92,55 @@ def test_a_failing_observer_stops_neither_the_others_nor_the_publisher(
     ]
 
 
-def test_a_slow_observer_makes_events_drop_and_never_waits() -> None:
-    gate = threading.Event()
-    delivered: list[Event] = []
+def test_a_slow_observer_drops_its_own_events_and_holds_up_nobody() -> None:
+    gate, entered = threading.Event(), threading.Event()
+    seen: list[Event] = []
 
-    def deliver(event: Event) -> list[tuple[str, Exception]]:
-        gate.wait(30)
-        delivered.append(event)
+    def observe(name: str, event: Event) -> list[tuple[str, BaseException]]:
+        if name == "slow":
+            entered.set()
+            gate.wait(30)
+        else:
+            seen.append(event)
         return []
 
-    queue = EventQueue(deliver, capacity=3)
-    for number in range(20):
-        queue.publish(numbered(number))
-    assert queue.flush(0.05) is False
+    queues = EventQueues(observe, capacity=3)
+    queues.publish(numbered(0), ["slow", "quick"])
+    assert entered.wait(30)
+    for number in range(1, 20):
+        queues.publish(numbered(number), ["slow"])
+    queues.publish(numbered(1), ["slow", "quick"])
+    assert queues._queues["quick"].flush(30)
+    assert [event.version for event in seen] == [0, 1]  # type: ignore[attr-defined]  # the events have one class here
+    assert queues.flush(0.05) is False
     gate.set()
-    assert queue.flush()
-    counts = queue.counts()
-    assert counts.delivered == len(delivered)
-    assert counts.delivered + counts.dropped == 20
-    assert counts.dropped >= 16
+    assert queues.flush()
+    counts = queues.counts()
+    assert (counts.delivered, counts.dropped) == (6, 17)
+
+
+def test_wrappers_see_what_each_observer_does_and_a_removed_one_sees_nothing() -> None:
+    manager = PluginManager()
+    seen: list[str] = []
+
+    @hookimpl(wrapper=True)
+    def lockgate_event(event: Event) -> Iterator[None]:
+        seen.append("before")
+        yield
+        seen.append("after")
+
+    manager.register(types.SimpleNamespace(lockgate_event=lockgate_event), "wrapper")
+    manager.event(numbered(0))
+    assert manager.events.flush()
+    assert seen == [], "there is no observer"
+    manager.register(observer(lambda event: seen.append("observed")), "one")
+    manager.event(numbered(1))
+    assert manager.events.flush()
+    assert seen == ["before", "observed", "after"]
+    manager.unregister("one")
+    manager.event(numbered(2))
+    assert manager.events.flush()
+    assert len(seen) == 3
 
 
 def test_what_a_table_goes_through(tmp_path: Path, events: list[Event]) -> None:

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from lockgate.errors import OptionError, RecordsRefusedError, UnsafePathError
+from lockgate.framework.delivery import Delivery, Spool
+from lockgate.framework.delivery import spool as spool_module
 from lockgate.framework.governance import AuditLog, Record
-from lockgate.framework.governance.audit import spool as spool_module
-from lockgate.framework.governance.audit.audit_queue import Lane
-from lockgate.framework.governance.audit.spool import Spool
 from lockgate.framework.plugins import hookimpl, plugins
 
 
@@ -132,7 +131,7 @@ def test_no_query_waits_for_a_destination() -> None:
 def test_a_destination_that_recovers_gets_what_waits(tmp_path: Path) -> None:
     sink = Down()
     spool = Spool(tmp_path / "spool", most_bytes=1 << 20)
-    lane = Lane("down", sink, capacity=100, spool=spool, waits=(0.02,))
+    lane = Delivery("down", sink.write, capacity=100, spool=spool, waits=(0.02,))
     for number in range(10):
         lane.offer({"n": number})
     assert not lane.flush(0.2)
@@ -146,7 +145,7 @@ def test_a_destination_that_recovers_gets_what_waits(tmp_path: Path) -> None:
 
 def test_without_a_spool_a_batch_is_given_up_in_the_end() -> None:
     sink = Down()
-    lane = Lane("down", sink, capacity=100, waits=(0.01,))
+    lane = Delivery("down", sink.write, capacity=100, waits=(0.01,))
     lane.offer({"n": 1})
     assert lane.flush(10), "given up is done"
     sink.up = True
@@ -278,9 +277,8 @@ def test_a_file_is_written_even_if_it_was_taken_before_it_was_locked(
 _DELIVERY = """
 import sys
 from pathlib import Path
-from lockgate.framework.governance.audit.audit_queue import Lane
+from lockgate.framework.delivery import Delivery, Spool
 from lockgate.framework.governance.audit.destinations import FileAudit
-from lockgate.framework.governance.audit.spool import Spool
 
 class Slow(FileAudit):
     def write(self, lines):
@@ -290,7 +288,7 @@ class Slow(FileAudit):
 
 folder, waits = Path(sys.argv[1]), sys.argv[2] == "waits"
 sink = (Slow if waits else FileAudit)(folder / "audit.json")
-lane = Lane("shared", sink, capacity=10, spool=Spool(folder / "spool", most_bytes=1 << 30))
+lane = Delivery("shared", sink.write, capacity=10, spool=Spool(folder / "spool", most_bytes=1 << 30))
 assert lane.flush(60)
 lane.close(60)
 print("ends", lane.written, flush=True)
@@ -359,7 +357,7 @@ def test_a_refused_record_does_not_hold_up_the_others(
 ) -> None:
     sink = Picky(0, 57)
     spool = Spool(tmp_path / "spool", most_bytes=1 << 20) if has_spool else None
-    lane = Lane("picky", sink, capacity=1_000, spool=spool)
+    lane = Delivery("picky", sink.write, capacity=1_000, spool=spool)
     for number in range(100):
         lane.offer({"n": number, "id": f"run-{number}"})
     assert lane.flush(10)
@@ -394,7 +392,7 @@ def test_a_destination_that_refuses_everything_keeps_the_spool(tmp_path: Path) -
     sink = Picky(*range(1_000))
     spool = Spool(tmp_path / "spool", most_bytes=1 << 20)
     spool.add([{"n": number} for number in range(1_000)])
-    lane = Lane("picky", sink, capacity=10, spool=spool, waits=(0.02,))
+    lane = Delivery("picky", sink.write, capacity=10, spool=spool, waits=(0.02,))
     assert not lane.flush(0.2)
     sink._refused.clear()
     assert lane.flush(10)
@@ -415,7 +413,7 @@ def test_refused_records_do_not_fill_the_disk(tmp_path: Path) -> None:
 def test_a_full_spool_is_counted(tmp_path: Path) -> None:
     sink = Down()
     spool = Spool(tmp_path / "spool", most_bytes=5_000, file_bytes=500)
-    lane = Lane("down", sink, capacity=10_000, spool=spool, waits=(0.01,))
+    lane = Delivery("down", sink.write, capacity=10_000, spool=spool, waits=(0.01,))
     for number in range(1_000):
         lane.offer({"n": number, "text": "x" * 100})
         if number % 20 == 0:

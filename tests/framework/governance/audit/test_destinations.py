@@ -15,11 +15,11 @@ from s3_server import CREDENTIALS, S3Server
 from solr_stand_in import Solr
 
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
+from lockgate.framework.delivery import write_accepted
 from lockgate.framework.governance import AuditLog, Record
 from lockgate.framework.governance.audit.audit_options import destinations_of
 from lockgate.framework.governance.audit.destinations import FileAudit, FolderAudit, LoggerAudit, SolrAudit
 from lockgate.framework.io import hdfs
-from lockgate.framework.plugins import write_accepted
 
 LINES = [
     {"id": "run-1", "evtTime": "2026-01-02 03:04:05.678", "result": 0, "policy_version": 7, "zone_name": "z"},

@@ -13,10 +13,10 @@ import pytest
 from full_disk import largest_file
 
 from lockgate.errors import RecordsRefusedError, UnsafePathError
+from lockgate.framework.delivery import Delivery, Spool
+from lockgate.framework.delivery.spool import REFUSED
 from lockgate.framework.governance import AuditLog, Record
-from lockgate.framework.governance.audit.audit_queue import Lane
 from lockgate.framework.governance.audit.destinations import FileAudit
-from lockgate.framework.governance.audit.spool import REFUSED, Spool
 
 
 class Held:
@@ -106,7 +106,7 @@ class Picky:
 
 def test_refused_records_on_a_full_disk_are_kept_and_accepted_ones_come_once(tmp_path: Path) -> None:
     sink, folder = Picky(), tmp_path / "spool"
-    lane = Lane("picky", sink, capacity=100, spool=Spool(folder, most_bytes=1 << 20), waits=(0.0,))
+    lane = Delivery("picky", sink.write, capacity=100, spool=Spool(folder, most_bytes=1 << 20), waits=(0.0,))
     lane.offer({"n": 0, "text": "x" * 2_000})
     assert lane.flush(10)
     size = (folder / REFUSED).stat().st_size

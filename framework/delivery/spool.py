@@ -1,4 +1,4 @@
-"""The spool of an audit destination: lines that are on this host's disk until the destination has them.
+"""A spool: lines that are on this host's disk until their destination has them.
 
 Lines are in files, in a folder that only this user can enter. Each process holds a lock on the file that it
 writes to. So a later process takes over the files of processes that were killed, and only those.
@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockgate.framework.governance.audit.appended_lines import append_lines, bytes_of, write_whole
-from lockgate.framework.governance.audit.record import Line
+from lockgate.framework.delivery.appended_lines import Line, append_lines, bytes_of, write_whole
 from lockgate.framework.io import check_private_folder, make_private_folder, open_private_file
 
 _SUFFIX = ".jsonl"

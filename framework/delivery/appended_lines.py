@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from lockgate.framework.governance.audit.record import Line
+# An object of JSON.
+Line = Mapping[str, Any]
 
 
 def bytes_of(lines: Sequence[Line]) -> bytes:
