@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import ProcedureError
-from lockgate.framework.store import CommitMessage, FileReader, Table
+from lockgate.framework.store import CommitMessage, DataFileMeta, FileReader, Table
 from lockgate.framework.types import MAX_LENGTH, DataField, convert_losslessly
 from lockgate.procedures.builtin.migrate.value_hashes import hash_values
 
@@ -43,6 +44,13 @@ class RowsDigest:
         self.nulls[name] = self.nulls.get(name, 0) + nulls
         self.sums[name] = (self.sums.get(name, 0) + total) % _WRAP
 
+    def add_all(self, others: Iterable[RowsDigest]) -> None:
+        """Count the rows of others, which have the same columns."""
+        for other in others:
+            self.rows += other.rows
+            for name, nulls in other.nulls.items():
+                self.merge(name, nulls, other.sums[name])
+
     def difference(self, other: RowsDigest) -> str:
         """Return how the rows differ from others, empty if they are the same."""
         if self.rows != other.rows:
@@ -56,17 +64,26 @@ class RowsDigest:
         return ""
 
 
-def check_copied(name: str, source: RowsDigest, table: Table, messages: Sequence[CommitMessage]) -> None:
-    """Read the files that a commit added; ProcedureError if they do not hold the rows of the source."""
-    found = RowsDigest(source.fields)
-    names = [each.name for each in source.fields]
-    reader = FileReader(table, table.schema, strict=True)
-    for message in messages:
+def check_copied(
+    name: str, source: RowsDigest, table: Table, messages: Sequence[CommitMessage], threads: int
+) -> None:
+    """Read the files that a commit added, so many at a time; ProcedureError if they do not hold the rows of
+    the source.
+    """
+
+    def digest(item: tuple[CommitMessage, DataFileMeta]) -> RowsDigest:
+        message, file = item
+        part = RowsDigest(source.fields)
         partition = dict(zip(table.schema.partition_keys, message.partition, strict=True))
-        for file in message.added:
-            path = table.paths.data_file(message.partition, message.bucket, file)
-            for part in reader.parts(path, file, names, partition):
-                found.add(part)
+        path = table.paths.data_file(message.partition, message.bucket, file)
+        reader = FileReader(table, table.schema, strict=True, threads=1)
+        for rows in reader.parts(path, file, [each.name for each in source.fields], partition):
+            part.add(rows)
+        return part
+
+    found = RowsDigest(source.fields)
+    with ThreadPoolExecutor(threads) as pool:
+        found.add_all(pool.map(digest, [(each, file) for each in messages for file in each.added]))
     difference = found.difference(source)
     if difference:
         merged = table.schema.has_primary_key and found.rows < source.rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -117,11 +118,19 @@ def origin_digest(
     source: MigrationSource,
     files: Sequence[Inspected],
     keys: KeyProvider | None,
+    threads: int,
 ) -> RowsDigest:
-    """Read all files of a source again, and return what their rows are."""
+    """Read all files of a source again, so many at a time, and return what their rows are."""
+
+    def digest(file: Inspected) -> RowsDigest:
+        part = RowsDigest(source.fields)
+        for batch in source_batches(source, [file], keys):
+            part.add(batch)
+        return part
+
     found = RowsDigest(source.fields)
-    for batch in source_batches(source, [each for each in files if not each.only_spark], keys):
-        found.add(batch)
+    with ThreadPoolExecutor(threads) as pool:
+        found.add_all(pool.map(digest, [each for each in files if not each.only_spark]))
     special = [each for each in files if each.only_spark and each.rows]
     if special:
         _add_by_spark(found, _read(context.spark, source, special, keys))

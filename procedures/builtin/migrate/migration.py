@@ -185,7 +185,8 @@ def delete_origin(
     files were listed: those are not in the table.
     """
     source = origin.source
-    check_copied(source.name, origin_digest(context, source, origin.inspected, origin.keys), table, messages)
+    digest = origin_digest(context, source, origin.inspected, origin.keys, origin.threads)
+    check_copied(source.name, digest, table, messages, origin.threads)
     if source.table is None:
         for file in source.files:
             source.file_system.delete(file.path)

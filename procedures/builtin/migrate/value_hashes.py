@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 _Words = npt.NDArray[np.uint64]
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xBF58476D1CE4E5B9)
+_AT_ONCE = 1024  # texts whose words stay in the caches of a processor
 
 
 def hash_values(array: pa.Array, padded: bool = False) -> _Words:
@@ -33,7 +34,9 @@ def _hashes(array: pa.Array) -> _Words:
     if pa.types.is_map(kind) or pa.types.is_list(kind):
         return _entries(array)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _bytes(array.cast(pa.binary()))
+        values = array.cast(pa.binary())
+        parts = [_bytes(values.slice(start, _AT_ONCE)) for start in range(0, len(values), _AT_ONCE)]
+        return np.concatenate([np.zeros(0, np.uint64), *parts])
     if pa.types.is_decimal(kind):
         # Bytes under nulls are arbitrary, but those hashes are replaced.
         words = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
@@ -54,17 +57,17 @@ def _bytes(array: pa.Array) -> _Words:
     ends = ends.astype(np.int64)
     lengths = np.diff(ends)
     data = array.buffers()[2]
-    raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    ends = ends - ends[0]
     counts = (lengths + 7) // 8
     rows = np.repeat(np.arange(len(array)), counts)
     starts = np.append(0, np.cumsum(counts))
     places = np.arange(len(rows)) - starts[rows]
+    # Words of eight bytes begin at any byte; of the last one of a text, the bytes behind it do not count.
     padded = np.append(raw, np.zeros(8, np.uint8))
-    at = ends[rows] + places * 8
-    words = np.zeros(len(rows), np.uint64)
-    for byte in range(8):
-        inside = places * 8 + byte < lengths[rows]
-        words |= np.where(inside, padded[at + byte], 0).astype(np.uint64) << np.uint64(8 * byte)
+    words = np.ndarray((len(raw) + 1,), "<u8", padded, strides=(1,))[ends[rows] + places * 8]
+    inside = np.minimum(lengths[rows] - places * 8, 8).astype(np.uint64)
+    words &= np.uint64(2**64 - 1) >> (np.uint64(64) - inside * np.uint64(8))
     mixed = _mixed(_mixed(words) + (places.astype(np.uint64) + np.uint64(1)) * _NULL)
     totals = np.append(np.uint64(0), np.cumsum(mixed, dtype=np.uint64))
     return _mixed(totals[starts[1:]] - totals[starts[:-1]] + lengths.astype(np.uint64) * _STEP)
