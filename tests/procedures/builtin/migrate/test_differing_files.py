@@ -432,6 +432,30 @@ def test_bounds_of_footers_are_those_of_the_values(catalog: Catalog, tmp_path: P
 # --- before the origin is deleted ---
 
 
+def test_texts_hash_alike_wherever_they_lie_in_an_array() -> None:
+    """Texts are hashed by words of eight bytes, a thousand texts at a time."""
+    texts = [("ab\u00e9"[number % 3] * (number % 37)) for number in range(3_000)]
+    together = hash_values(pa.array(texts))
+    for start in (0, 1, 1_023, 1_024, 2_999):
+        assert hash_values(pa.array(texts).slice(start))[0] == together[start]
+        assert hash_values(pa.array([texts[start]]))[0] == together[start]
+    assert len(set(together.tolist())) == len(set(texts))
+    assert len(hash_values(pa.array([], pa.string()))) == 0
+
+
+def test_digests_of_files_add_up_to_those_of_all() -> None:
+    fields = (DataField(0, "v", types.STRING),)
+    rows = pa.table({"v": ["a", None, "b", "a"]})
+    whole, parts = RowsDigest(fields), [RowsDigest(fields), RowsDigest(fields)]
+    whole.add(rows)
+    for part, start in zip(parts, (0, 3), strict=True):
+        part.add(rows.slice(start, 3 - start if start == 0 else 1))
+    found = RowsDigest(fields)
+    found.add_all(parts)
+    assert found.difference(whole) == ""
+    assert found.rows == 4
+
+
 @pytest.mark.parametrize("change", ["row", "value", "null"])
 @pytest.mark.parametrize("procedure", ["migrate_table", "migrate_file"])
 def test_nothing_is_deleted_if_the_new_files_hold_other_rows(
