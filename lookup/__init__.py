@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.lookup_spec import CacheStructure, LookupSpec
     from lockgate.lookup.spec.status import LookupStatus, Pin
 
-_HOMES = {
-    "CacheStructure": ".spec.lookup_spec",
-    "LookupResult": ".cache.cache_version",
-    "LookupSpec": ".spec.lookup_spec",
-    "LookupStatus": ".spec.status",
-    "LookupTable": ".driver.lookup_tables",
-    "LookupTableStatus": ".driver.lookup_tables",
-    "NoPrimaryKeyLookupTable": ".driver.lookup_tables",
-    "Pin": ".spec.status",
-    "PrimaryKeyLookupTable": ".driver.lookup_tables",
-    "SecondaryIndexLookupTable": ".driver.lookup_tables",
-    "close_all": ".driver.lookup_registry",
-    "lookup_join": ".join.join",
-    "open_lookup": ".driver.lookup_tables",
-    "status": ".driver.lookup_registry",
-    "statuses": ".driver.lookup_registry",
-    "wait_for": ".driver.lookup_registry",
-}
 
 __all__ = [
     "CacheStructure",
@@ -60,4 +42,17 @@ __all__ = [
 ]
 
 # rocksdict and pyspark are loaded when something needs them, not with the package.
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".cache.cache_version": "LookupResult",
+        ".driver.lookup_registry": "close_all status statuses wait_for",
+        ".driver.lookup_tables": (
+            "LookupTable LookupTableStatus NoPrimaryKeyLookupTable PrimaryKeyLookupTable "
+            "SecondaryIndexLookupTable open_lookup"
+        ),
+        ".join.join": "lookup_join",
+        ".spec.lookup_spec": "CacheStructure LookupSpec",
+        ".spec.status": "LookupStatus Pin",
+    },
+)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
 import pytest
+from house import ROOT, sources
 
 HEAVY = ("pyspark", "py4j", "rocksdict", "fastavro", "pandas", "duckdb")
 
@@ -57,3 +59,20 @@ def test_public_names_of_the_package() -> None:
         assert getattr(lockgate, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         lockgate.no_such_name  # noqa: B018 - looking it up raises
+
+
+def lazy_modules() -> list[str]:
+    """Return the modules whose names load at first use."""
+    paths = [path for path in sources() if "lazy_attributes(" in path.read_text()]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    return sorted(
+        "lockgate." + name.removeprefix("src.lockgate").removesuffix("__init__").strip(".") for name in names
+    )
+
+
+@pytest.mark.parametrize("module", [each.strip(".") for each in lazy_modules() if "lazy_names" not in each])
+def test_each_lazy_name_is_where_its_module_says(module: str) -> None:
+    door = importlib.import_module(module)
+    assert [name for name in door.__all__ if not hasattr(door, name)] == []
+    with pytest.raises(AttributeError, match="no_such_name"):
+        door.no_such_name  # noqa: B018 - looking it up raises

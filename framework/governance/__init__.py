@@ -30,26 +30,6 @@ if TYPE_CHECKING:
     from lockgate.framework.governance.ranger.service_definition import service_definition
     from lockgate.framework.governance.statement_checks import Check
 
-_HOMES = {
-    "AdminPolicies": ".ranger.protocol.policy_source",
-    "AdminSettings": ".ranger.protocol.admin_settings",
-    "Check": ".statement_checks",
-    "FileAudit": ".audit.destinations",
-    "FolderAudit": ".audit.destinations",
-    "GrantChange": ".ranger.policies.grant_changes",
-    "LoggerAudit": ".audit.destinations",
-    "Negotiation": ".ranger.protocol.kerberos",
-    "Point": ".points.point",
-    "PointGrant": ".points.policies",
-    "PolicyApi": ".ranger.protocol.policy_api",
-    "SolrAudit": ".audit.destinations",
-    "covers": ".points.cover",
-    "enforced_policies": ".points.enforced",
-    "missing": ".points.cover",
-    "points_of": ".points.policies",
-    "policy_of": ".points.policies",
-    "service_definition": ".ranger.service_definition",
-}
 
 __all__ = [
     "AdminPolicies",
@@ -77,4 +57,20 @@ __all__ = [
     "service_definition",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".audit.destinations": "FileAudit FolderAudit LoggerAudit SolrAudit",
+        ".points.cover": "covers missing",
+        ".points.enforced": "enforced_policies",
+        ".points.point": "Point",
+        ".points.policies": "PointGrant points_of policy_of",
+        ".ranger.policies.grant_changes": "GrantChange",
+        ".ranger.protocol.admin_settings": "AdminSettings",
+        ".ranger.protocol.kerberos": "Negotiation",
+        ".ranger.protocol.policy_api": "PolicyApi",
+        ".ranger.protocol.policy_source": "AdminPolicies",
+        ".ranger.service_definition": "service_definition",
+        ".statement_checks": "Check",
+    },
+)

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
         read_key_store,
     )
 
-# Loaded when first asked for: compression needs Arrow.
-_HOMES = {
-    **dict.fromkeys(("snappy_size", "unpack_deflate", "unpack_zstandard"), ".compression"),
-    **dict.fromkeys(
-        ("JavaKeyStore", "KeyStoreError", "is_java_key_store", "read_key_store"), ".java_key_stores"
-    ),
-}
-
 __all__ = [
     "FileInfo",
     "FileSystem",
@@ -74,4 +66,11 @@ __all__ = [
     "unpack_zstandard",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+# Loaded when first asked for: compression needs Arrow.
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".compression": "snappy_size unpack_deflate unpack_zstandard",
+        ".java_key_stores": "JavaKeyStore KeyStoreError is_java_key_store read_key_store",
+    },
+)

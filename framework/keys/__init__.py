@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from lockgate.framework.keys.hadoop.hadoop_kms import HadoopKmsKeyProvider
     from lockgate.framework.keys.local_key_cipher import aes_ctr
 
-# Loaded when first asked for: a reader with a key file needs no HTTP, no TLS and no ciphers.
-_HOMES = {
-    "AwsKmsWrapper": ".envelopes.aws_kms",
-    "EnvelopeKeyProvider": ".envelopes.envelope",
-    "HadoopKmsKeyProvider": ".hadoop.hadoop_kms",
-    "KeyWrapper": ".envelopes.key_wrapper",
-    "ProviderWrapper": ".envelopes.key_wrapper",
-    "WrappedKey": ".envelopes.key_wrapper",
-    "aes_ctr": ".local_key_cipher",
-}
-
 __all__ = [
     "AwsKmsWrapper",
     "EnvelopeKeyProvider",
@@ -56,4 +45,14 @@ __all__ = [
     "roll_key",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+# Loaded when first asked for: a reader with a key file needs no HTTP, no TLS and no ciphers.
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".envelopes.aws_kms": "AwsKmsWrapper",
+        ".envelopes.envelope": "EnvelopeKeyProvider",
+        ".envelopes.key_wrapper": "KeyWrapper ProviderWrapper WrappedKey",
+        ".hadoop.hadoop_kms": "HadoopKmsKeyProvider",
+        ".local_key_cipher": "aes_ctr",
+    },
+)

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from lockgate.framework.lineage.answer import Lineage
     from lockgate.framework.lineage.export.atlas import ATLAS_TYPES
 
-_HOMES = {
-    "ATLAS_TYPES": ".export.atlas",
-    "Lineage": ".answer",
-}
 
 __all__ = [
     "ATLAS_TYPES",
@@ -29,4 +25,10 @@ __all__ = [
     "declare",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".answer": "Lineage",
+        ".export.atlas": "ATLAS_TYPES",
+    },
+)

@@ -30,41 +30,6 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.tools.transform import decrypt_file, encrypt_file, rekey
     from lockgate.framework.orc.write.writer import OrcWriter, WrittenFile, write_batches, write_table
 
-_HOMES = {
-    "Audit": ".tools.audit",
-    "ColumnStatistics": ".format.orc_statistics",
-    "ColumnTree": ".format.column_paths",
-    "EncryptedColumn": ".encryption.variants",
-    "EncryptedOrcFile": ".read.reader",
-    "Encryption": ".encryption.encryption_options",
-    "Inspection": ".tools.inspection",
-    "IntegrityReport": ".integrity.verify",
-    "Isolation": ".isolation.isolation",
-    "MARK": ".encryption.plaintext_marks",
-    "MASKED": ".read.reader",
-    "Mask": ".encryption.encryption_options",
-    "Mode": ".integrity.authenticate",
-    "OrcWriter": ".write.writer",
-    "ReadReport": ".read.read_report",
-    "WrittenFile": ".write.writer",
-    "audit_file": ".tools.audit",
-    "decrypt_file": ".tools.transform",
-    "encrypt_file": ".tools.transform",
-    "inspect_file": ".tools.inspection",
-    "open_source": ".sources.file_source",
-    "parse_encrypt": ".encryption.encryption_options",
-    "parse_encryption": ".masks.checked_options",
-    "parse_mask": ".encryption.encryption_options",
-    "plaintext_message": ".encryption.plaintext_marks",
-    "rekey": ".tools.transform",
-    "spell": ".format.column_paths",
-    "split": ".format.column_paths",
-    "suggested_entries": ".encryption.plaintext_marks",
-    "verify_file": ".integrity.verify",
-    "with_field_ids": ".format.field_ids",
-    "write_batches": ".write.writer",
-    "write_table": ".write.writer",
-}
 
 __all__ = [
     "MARK",
@@ -102,4 +67,25 @@ __all__ = [
     "write_table",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".encryption.encryption_options": "Encryption Mask parse_encrypt parse_mask",
+        ".encryption.plaintext_marks": "MARK plaintext_message suggested_entries",
+        ".encryption.variants": "EncryptedColumn",
+        ".format.column_paths": "ColumnTree spell split",
+        ".format.field_ids": "with_field_ids",
+        ".format.orc_statistics": "ColumnStatistics",
+        ".integrity.authenticate": "Mode",
+        ".integrity.verify": "IntegrityReport verify_file",
+        ".isolation.isolation": "Isolation",
+        ".masks.checked_options": "parse_encryption",
+        ".read.read_report": "ReadReport",
+        ".read.reader": "EncryptedOrcFile MASKED",
+        ".sources.file_source": "open_source",
+        ".tools.audit": "Audit audit_file",
+        ".tools.inspection": "Inspection inspect_file",
+        ".tools.transform": "decrypt_file encrypt_file rekey",
+        ".write.writer": "OrcWriter WrittenFile write_batches write_table",
+    },
+)

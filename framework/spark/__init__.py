@@ -24,30 +24,6 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.session.lake import Lake
     from lockgate.framework.spark.session.session import configure, connect
 
-_HOMES = {
-    "ErrorJson": ".messages.message_envelope",
-    "FailureJson": ".messages.message_envelope",
-    "Lake": ".session.lake",
-    "NamespaceRequest": ".messages.shared_messages",
-    "OperationContext": ".context.operation_context",
-    "RowsJson": ".messages.shared_messages",
-    "Shape": ".messages.shapes",
-    "Statement": ".context.sql_inspection",
-    "TableRequest": ".messages.shared_messages",
-    "attach": ".session.attachment",
-    "configure": ".session.session",
-    "connect": ".session.session",
-    "decision_about": ".enforcement.decisions",
-    "dispatcher": ".bridge.dispatcher",
-    "fault_in": ".messages.shapes",
-    "inspect_sql": ".context.sql_inspection",
-    "jar": ".bridge.connector_jars",
-    "java_class": ".context.driver_jvm",
-    "maven_coordinates": ".bridge.connector_jars",
-    "shape_of": ".messages.shapes",
-    "since_4_1": ".context.newer_pyspark",
-    "target_of": ".enforcement.decisions",
-}
 
 __all__ = [
     "ErrorJson",
@@ -74,4 +50,21 @@ __all__ = [
     "target_of",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".bridge.connector_jars": "jar maven_coordinates",
+        ".bridge.dispatcher": "dispatcher",
+        ".context.driver_jvm": "java_class",
+        ".context.newer_pyspark": "since_4_1",
+        ".context.operation_context": "OperationContext",
+        ".context.sql_inspection": "Statement inspect_sql",
+        ".enforcement.decisions": "decision_about target_of",
+        ".messages.message_envelope": "ErrorJson FailureJson",
+        ".messages.shapes": "Shape fault_in shape_of",
+        ".messages.shared_messages": "NamespaceRequest RowsJson TableRequest",
+        ".session.attachment": "attach",
+        ".session.lake": "Lake",
+        ".session.session": "configure connect",
+    },
+)

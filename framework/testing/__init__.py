@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from lockgate.framework.testing.procedure_suite import ProcedureConformance
     from lockgate.framework.testing.source_suite import PushDownConformance
 
-_HOMES = {
-    "AuthorizerConformance": ".plugin_suites",
-    "CommitParticipantConformance": ".commit_suites",
-    "FileCollectorConformance": ".commit_suites",
-    "IndexKindConformance": ".plugin_suites",
-    "KeyProviderConformance": ".key_provider_suite",
-    "MaskConformance": ".mask_suite",
-    "PrincipalConformance": ".plugin_suites",
-    "ProcedureConformance": ".procedure_suite",
-    "PrunerConformance": ".plugin_suites",
-    "PushDownConformance": ".source_suite",
-    "shows": ".key_provider_suite",
-}
 
 __all__ = [
     "AuthorizerConformance",
@@ -50,4 +37,14 @@ __all__ = [
     "shows",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".commit_suites": "CommitParticipantConformance FileCollectorConformance",
+        ".key_provider_suite": "KeyProviderConformance shows",
+        ".mask_suite": "MaskConformance",
+        ".plugin_suites": "AuthorizerConformance IndexKindConformance PrincipalConformance PrunerConformance",
+        ".procedure_suite": "ProcedureConformance",
+        ".source_suite": "PushDownConformance",
+    },
+)

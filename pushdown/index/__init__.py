@@ -25,28 +25,6 @@ if TYPE_CHECKING:
     )
     from lockgate.pushdown.index.value_kinds import Key, Keys, ValueKind
 
-_HOMES = {
-    "Files": ".segment",
-    "Key": ".value_kinds",
-    "Keys": ".value_kinds",
-    "PartContent": ".segment",
-    "PartName": ".segment",
-    "Segment": ".segment",
-    "SegmentPart": ".segment",
-    "ValueKind": ".value_kinds",
-    "are_in": ".ordered",
-    "damage_named": ".container",
-    "distinct": ".ordered",
-    "hashes_of": ".hashes",
-    "keys_equal_to": ".index_evaluation",
-    "keys_of_list": ".index_kinds",
-    "merge_segments": ".merged_segments",
-    "read_container": ".container",
-    "segment_of": ".segment",
-    "sorted_pairs": ".postings",
-    "write_container": ".container",
-    "write_segment": ".segment",
-}
 
 __all__ = [
     "Files",
@@ -71,4 +49,17 @@ __all__ = [
     "write_segment",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".container": "damage_named read_container write_container",
+        ".hashes": "hashes_of",
+        ".index_evaluation": "keys_equal_to",
+        ".index_kinds": "keys_of_list",
+        ".merged_segments": "merge_segments",
+        ".ordered": "are_in distinct",
+        ".postings": "sorted_pairs",
+        ".segment": "Files PartContent PartName Segment SegmentPart segment_of write_segment",
+        ".value_kinds": "Key Keys ValueKind",
+    },
+)

@@ -33,22 +33,16 @@ __all__ = [
     "lookup_join",
 ]
 
-_HOMES = {
-    "Catalog": "lockgate.framework.store",
-    "KeyFileProvider": "lockgate.framework.keys",
-    "KeyProvider": "lockgate.framework.keys",
-    "Lake": "lockgate.framework.spark",
-    "MemoryKeyProvider": "lockgate.framework.keys",
-    "attach": "lockgate.framework.spark",
-    "configure": "lockgate.framework.spark",
-    "connect": "lockgate.framework.spark",
-    "create_key_file": "lockgate.framework.keys",
-    "inspect_sql": "lockgate.framework.spark",
-    "jar": "lockgate.framework.spark",
-    "lookup_join": "lockgate.lookup",
-}
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "lockgate.framework.keys": "KeyFileProvider KeyProvider MemoryKeyProvider create_key_file",
+        "lockgate.framework.spark": "Lake attach configure connect inspect_sql jar",
+        "lockgate.framework.store": "Catalog",
+        "lockgate.lookup": "lookup_join",
+    },
+)
 
 
 def __dir__() -> list[str]:

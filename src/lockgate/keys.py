@@ -55,4 +55,4 @@ __all__ = [
     "roll_key",
 ]
 
-__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, "lockgate.framework.keys"))
+__getattr__ = lazy_attributes(__name__, {"lockgate.framework.keys": " ".join(__all__)})

@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazy_attributes(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module whose names are defined in others, `.like.this` if below it."""
+def lazy_attributes(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module from the names of other modules, which are `.like.this` if below it.
+
+    Names of one module stand in one text, with spaces between.
+    """
+    homes = {name: home for home, text in names.items() for name in text.split()}
 
     def attribute(name: str) -> object:
         if name not in homes:

@@ -20,16 +20,4 @@ if TYPE_CHECKING:
 
 __all__ = ["ATLAS_TYPES", "Dataset", "EdgeKind", "Lineage", "Record", "Run", "Shape", "declare"]
 
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "ATLAS_TYPES": "lockgate.framework.lineage",
-        "Dataset": "lockgate.framework.lineage",
-        "EdgeKind": "lockgate.framework.lineage",
-        "Lineage": "lockgate.framework.lineage",
-        "Record": "lockgate.framework.lineage",
-        "Run": "lockgate.framework.lineage",
-        "Shape": "lockgate.framework.lineage",
-        "declare": "lockgate.framework.lineage",
-    },
-)
+__getattr__ = lazy_attributes(__name__, {"lockgate.framework.lineage": " ".join(__all__)})

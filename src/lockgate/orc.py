@@ -63,4 +63,4 @@ __all__ = [
     "write_table",
 ]
 
-__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, "lockgate.framework.orc"))
+__getattr__ = lazy_attributes(__name__, {"lockgate.framework.orc": " ".join(__all__)})

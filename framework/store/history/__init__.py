@@ -26,24 +26,6 @@ if TYPE_CHECKING:
         replace_tag,
     )
 
-_HOMES = {
-    "NeededFiles": ".reachable_files",
-    "TableClone": ".table_clone",
-    "branch_names": ".branches",
-    "create_branch": ".branches",
-    "create_tag": ".tags",
-    "delete_branch": ".branches",
-    "delete_tags": ".tags",
-    "fast_forward": ".branches",
-    "new_tag": ".tags",
-    "rename_branch": ".branches",
-    "rename_tag": ".tags",
-    "replace_tag": ".tags",
-    "restore": ".table_restore",
-    "rollback": ".table_rollback",
-    "snapshot_at": ".table_rollback",
-    "target_of": ".table_rollback",
-}
 
 __all__ = [
     "NeededFiles",
@@ -64,4 +46,14 @@ __all__ = [
     "target_of",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".branches": "branch_names create_branch delete_branch fast_forward rename_branch",
+        ".reachable_files": "NeededFiles",
+        ".table_clone": "TableClone",
+        ".table_restore": "restore",
+        ".table_rollback": "rollback snapshot_at target_of",
+        ".tags": "create_tag delete_tags new_tag rename_tag replace_tag",
+    },
+)

@@ -18,24 +18,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.maintenance.table_compaction import CompactRequest, compact
     from lockgate.framework.store.metadata.data_folders import data_files_in
 
-_HOMES = {
-    "BucketJob": ".compaction",
-    "CompactRequest": ".table_compaction",
-    "DROPPED": ".partition_files",
-    "ExpireResult": ".snapshot_expiry",
-    "OrphanResult": ".orphans",
-    "Partition": ".partition_files",
-    "PartitionFiles": ".partition_files",
-    "RescaleResult": ".bucket_rescale",
-    "RowOrder": ".ordered_compaction",
-    "Sample": ".order_ranges",
-    "compact": ".table_compaction",
-    "data_files_in": "lockgate.framework.store.metadata.data_folders",
-    "expire_changelogs": ".changelog_expiry",
-    "fits_in_memory": ".ordered_compaction",
-    "remove_orphan_files": ".orphans",
-    "rescale": ".bucket_rescale",
-}
 
 __all__ = [
     "DROPPED",
@@ -56,4 +38,18 @@ __all__ = [
     "rescale",
 ]
 
-__getattr__ = lazy_attributes(__name__, _HOMES)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        ".bucket_rescale": "RescaleResult rescale",
+        ".changelog_expiry": "expire_changelogs",
+        ".compaction": "BucketJob",
+        ".order_ranges": "Sample",
+        ".ordered_compaction": "RowOrder fits_in_memory",
+        ".orphans": "OrphanResult remove_orphan_files",
+        ".partition_files": "DROPPED Partition PartitionFiles",
+        ".snapshot_expiry": "ExpireResult",
+        ".table_compaction": "CompactRequest compact",
+        "lockgate.framework.store.metadata.data_folders": "data_files_in",
+    },
+)
