@@ -12,6 +12,7 @@ from lockgate.framework.net.http_client import (
     UnusableAnswerError,
     basic_authorization,
 )
+from lockgate.framework.net.service_addresses import address_fault, is_loopback
 
 __all__ = [
     "Authentication",
@@ -21,5 +22,7 @@ __all__ = [
     "HttpLimits",
     "NoAnswerError",
     "UnusableAnswerError",
+    "address_fault",
     "basic_authorization",
+    "is_loopback",
 ]

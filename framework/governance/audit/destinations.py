@@ -13,13 +13,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
 from lockgate.framework.delivery import Line, append_lines, bytes_of
 from lockgate.framework.governance.ranger.protocol.admin_settings import one_try_client
 from lockgate.framework.io import join, resolve
-from lockgate.framework.net import Authentication, HttpAnswer, NoAnswerError, UnusableAnswerError
+from lockgate.framework.net import (
+    Authentication,
+    HttpAnswer,
+    NoAnswerError,
+    UnusableAnswerError,
+    address_fault,
+)
 
 
 class FileAudit:
@@ -79,14 +84,11 @@ class SolrAudit:
     ) -> None:
         """Prepare the connection; raises OptionError for what is no address of Solr."""
         for url in urls:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            fault = address_fault(url, has_secret=password is not None)
+            if fault is not None:
                 raise OptionError(
-                    "an address of Solr is written as https://host:8983/solr/ranger_audits, without a user"
+                    f"an address of Solr, such as https://host:8983/solr/ranger_audits, {fault}"
                 )
-            local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-            if password is not None and parts.scheme == "http" and not local:
-                raise OptionError("a password goes to Solr by https only: change its address")
         if not urls:
             raise OptionError("give an address of Solr, as https://host:8983/solr/ranger_audits")
         self._urls = tuple(url.rstrip("/") for url in urls)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import getpass
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,7 +35,14 @@ from lockgate.framework.keys.metadata import (
     parse_key_version,
 )
 from lockgate.framework.keys.provider import KeyProvider
-from lockgate.framework.net import HttpAnswer, HttpClient, HttpLimits, NoAnswerError, UnusableAnswerError
+from lockgate.framework.net import (
+    HttpAnswer,
+    HttpClient,
+    HttpLimits,
+    NoAnswerError,
+    UnusableAnswerError,
+    is_loopback,
+)
 
 Headers = Callable[[str], Mapping[str, str]]
 
@@ -367,18 +373,9 @@ def _this_user() -> str:
 
 
 def _warn_of_open_network(settings: KmsSettings) -> None:
-    if not all(_is_loopback(host.name) for host in settings.hosts):
+    if not all(is_loopback(host.name) for host in settings.hosts):
         warn_user(
             f"the KMS at {settings.address} is asked without TLS, so the keys of files can be overheard: "
             "write kms://https@...",
             UnprotectedKeysWarning,
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import ssl
-import urllib.parse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import InputError, LineageError, RecordsRefusedError
-from lockgate.framework.net import HttpAnswer, HttpClient, HttpLimits, NoAnswerError, UnusableAnswerError
+from lockgate.framework.net import (
+    HttpAnswer,
+    HttpClient,
+    HttpLimits,
+    NoAnswerError,
+    UnusableAnswerError,
+    address_fault,
+)
 
 # As OpenLineage's own clients call them.
 URL_VARIABLE = "OPENLINEAGE_URL"
@@ -44,14 +50,10 @@ class Delivery:
         base = url or os.environ.get(URL_VARIABLE)
         if not base:
             raise InputError(f"no service is named: give its address, or set {URL_VARIABLE}")
-        parts = urllib.parse.urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("the address of the service is not an http:// or https:// address")
-        if parts.username or parts.password:
-            raise InputError(f"the address of the service holds a password: set {KEY_VARIABLE} instead")
         key = os.environ.get(KEY_VARIABLE) or None
-        if key and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-            raise InputError(f"{KEY_VARIABLE} would travel in the clear: give an https:// address")
+        fault = address_fault(base, has_secret=key is not None)
+        if fault is not None:
+            raise InputError(f"the address of the service {fault}; a key is set by {KEY_VARIABLE}")
         endpoint = os.environ.get(ENDPOINT_VARIABLE) or _ENDPOINT
         return cls(f"{base.rstrip('/')}/{endpoint.lstrip('/')}", key, **values)
 

@@ -15,12 +15,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from lockgate.errors import OptionError, StorageError
 from lockgate.framework.governance.ranger.protocol.credential_files import credential
 from lockgate.framework.governance.ranger.protocol.key_stores import KeyStore, identify, trust
-from lockgate.framework.net import Authentication, HttpClient, HttpLimits, basic_authorization
+from lockgate.framework.net import Authentication, HttpClient, HttpLimits, address_fault, basic_authorization
 
 _TLS = "xasecure.policymgr.clientssl."
 _KINDS = ("JKS", "JCEKS", "PKCS12", "PEM")
@@ -63,18 +62,14 @@ class AdminSettings:
     authentication: Authentication | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for url in self.urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(
-                    f"{url!r} is not an address of Ranger's admin: write it as https://host:6182"
-                )
         if not self.urls or not self.service:
             raise OptionError(
                 "give the admin's address (policy.rest.url) and the service's name (service.name)"
             )
-        secret = self.password is not None
-        if secret and any(url.startswith("http://") and not _is_local(url) for url in self.urls):
-            raise OptionError("a password goes to Ranger's admin by https only: change policy.rest.url")
+        for url in self.urls:
+            fault = address_fault(url, has_secret=self.password is not None)
+            if fault is not None:
+                raise OptionError(f"an address of Ranger's admin (policy.rest.url) {fault}")
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], kind: str = "paimon") -> AdminSettings:
@@ -172,10 +167,6 @@ def read_xml(paths: Iterable[str | Path]) -> dict[str, str]:
 def _has_tls(given: Mapping[str, str]) -> bool:
     urls = given.get("policy.rest.url", "")
     return bool(given.get("policy.rest.ssl.config.file")) and "https://" in urls
-
-
-def _is_local(url: str) -> bool:
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _missing(name: str) -> str:

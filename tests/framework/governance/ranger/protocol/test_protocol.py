@@ -174,7 +174,7 @@ def test_passwords_go_to_the_secured_paths(admin: StandIn, tmp_path: Path) -> No
     found.refresh()
     assert "gate" not in repr(settings(admin, tmp_path, user="lock", password="gate")).replace("lockgate", "")
     assert admin.asked[-1][0].count("/secure/") == 1
-    with pytest.raises(OptionError, match="https only"):
+    with pytest.raises(OptionError, match="in the clear: write https://"):
         settings(admin, tmp_path, urls=("http://ranger.example:6080",), user="lock", password="gate")
 
 
