@@ -96,18 +96,18 @@ class _Leaf:
         self._floating = pa.types.is_floating(data_type)
 
     def expression(self, node: Comparison) -> Expression:
-        for item in node.literals:
-            if not comparable(item.type, self._kind):
+        for kind in node.literal_types:
+            if not comparable(kind, self._kind):
                 name = ".".join(node.field)
                 raise UnsupportedTypeError(
-                    f"column {name} is a {self._kind}, which cannot be compared with a {item.type}"
+                    f"column {name} is a {self._kind}, which cannot be compared with a {kind}"
                 )
         if node.op is Op.IS_NULL:
             return self._field.is_null()
         if node.op is Op.IS_NOT_NULL:
             return self._field.is_valid()
         if node.op is Op.IN:
-            return self._in(node.literals)
+            return self._in(node)
         item = node.literals[0]
         if node.op is Op.EQ_NULL_SAFE:
             if not item.is_valid:
@@ -160,20 +160,21 @@ class _Leaf:
             return ~nan
         return self._known(op is Op.LE)
 
-    def _in(self, literals: tuple[pa.Scalar, ...]) -> Expression:
-        if not literals:
+    def _in(self, node: Comparison) -> Expression:
+        if not node.literals:
             return pc.scalar(False)
-        found = self._members([item for item in literals if item.is_valid])
-        if all(item.is_valid for item in literals):
+        valid = [item for item in node.literals if item.is_valid]
+        found = self._members(valid, are_exact=node.literal_types == (self._kind,))
+        if len(valid) == len(node.literals):
             return found
         return found | _null()  # x IN (1, NULL) is unknown where it is not true
 
-    def _members(self, literals: list[pa.Scalar]) -> Expression:
+    def _members(self, literals: list[pa.Scalar], *, are_exact: bool) -> Expression:
         if self._floating:  # is_in() tells -0.0 from 0.0
             each = [self._ordered(Op.EQ, item) for item in literals]
             return reduce(lambda left, right: left | right, each) if each else self._known(False)
-        ranked = [rank_of(item, self._kind) for item in literals]
-        values = [item.value for item in ranked if item.rank is Rank.AT]
+        ranked = [] if are_exact else [rank_of(item, self._kind) for item in literals]
+        values = literals if are_exact else [item.value for item in ranked if item.rank is Rank.AT]
         found = self._field.isin(pa.array(values, self._kind))
         return pc.if_else(self._field.is_valid(), found, _null())
 

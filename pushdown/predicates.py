@@ -103,6 +103,8 @@ class Comparison(Predicate):
     def ascending(self) -> tuple[Plain, ...]:
         """The literals that are not null, plain, in Spark's order: a scan asks every file for long lists."""
         values = [plain(item) for item in self.literals if item.is_valid]
+        if not any(map(is_nan, values)):
+            return tuple(sorted(values))
         return tuple(sorted(values, key=lambda value: (is_nan(value), 0 if is_nan(value) else value)))
 
     @cached_property

@@ -157,8 +157,11 @@ def _neighbours(value: Plain, scale: Fraction | None) -> tuple[Any, Any]:
         return None, None
     if not isinstance(value, (int, float)) and not getattr(value, "is_finite", lambda: False)():
         return None, None
-    exact = Fraction(value) * scale
-    below, above = math.floor(exact), math.ceil(exact)
+    if isinstance(value, int) and scale.denominator == 1:
+        below = above = value * scale.numerator
+    else:
+        exact = Fraction(value) * scale
+        below, above = math.floor(exact), math.ceil(exact)
     return (below, above) if _LONG.min <= below and above <= _LONG.max else (None, None)
 
 
