@@ -8,6 +8,7 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.lookup.cache.cache_version import LookupResult
+    from lockgate.lookup.cache.caches import CacheStatus, find_caches, remove_cache
     from lockgate.lookup.driver.lookup_registry import close_all, status, statuses, wait_for
     from lockgate.lookup.driver.lookup_tables import (
         LookupTable,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "CacheStatus",
     "CacheStructure",
     "LookupResult",
     "LookupSpec",
@@ -34,8 +36,10 @@ __all__ = [
     "PrimaryKeyLookupTable",
     "SecondaryIndexLookupTable",
     "close_all",
+    "find_caches",
     "lookup_join",
     "open_lookup",
+    "remove_cache",
     "status",
     "statuses",
     "wait_for",
@@ -46,6 +50,7 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         ".cache.cache_version": "LookupResult",
+        ".cache.caches": "CacheStatus find_caches remove_cache",
         ".driver.lookup_registry": "close_all status statuses wait_for",
         ".driver.lookup_tables": (
             "LookupTable LookupTableStatus NoPrimaryKeyLookupTable PrimaryKeyLookupTable "

@@ -2,7 +2,7 @@
 
 from lockgate.procedures.arguments import WHERE, parse_where
 from lockgate.procedures.procedure import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
-from lockgate.procedures.procedure_registry import call, find, names, signature
+from lockgate.procedures.procedure_registry import bind, call, check, find, names, signature
 
 __all__ = [
     "REQUIRED",
@@ -11,7 +11,9 @@ __all__ = [
     "Procedure",
     "ProcedureContext",
     "ProcedureResult",
+    "bind",
     "call",
+    "check",
     "find",
     "names",
     "parse_where",

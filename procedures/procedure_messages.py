@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lockgate.framework.spark import TableRequest
-from lockgate.framework.spark.messages.shared_messages import ValueJson
+from lockgate.framework.spark import TableRequest, ValueJson
 
 
 class ListedProcedure(TypedDict):

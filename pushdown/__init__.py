@@ -38,6 +38,7 @@ from lockgate.pushdown.arrow_expressions import (
 from lockgate.pushdown.conditions import necessary_condition
 from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.evaluation import evaluate, residual
+from lockgate.pushdown.iso_times import parse_iso_date, parse_iso_datetime
 from lockgate.pushdown.json_codec import describe_json, from_json, reason_unsupported, to_json
 from lockgate.pushdown.negation import negate, normalize
 from lockgate.pushdown.predicates import (
@@ -60,13 +61,17 @@ from lockgate.pushdown.predicates import (
     columns_of,
     conjuncts,
     literal,
+    operators_of,
     with_columns,
 )
 from lockgate.pushdown.pruning import Funnel, Pruner
 from lockgate.pushdown.scan_report import Count, ScanReport, Step, format_bytes
+from lockgate.pushdown.sql import sql_name, to_sql
 from lockgate.pushdown.sql_reader import parse_condition
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
+from lockgate.pushdown.texts.patterns import words, words_of
 from lockgate.pushdown.texts.required_literals import folded_text, required_literals, with_literals
+from lockgate.pushdown.value_order import Plain, Rank, plain, rank_of
 
 __all__ = [
     "PATTERNS",
@@ -89,10 +94,12 @@ __all__ = [
     "Not",
     "Op",
     "Or",
+    "Plain",
     "Predicate",
     "PredicateVisitor",
     "ProjectionPushDown",
     "Pruner",
+    "Rank",
     "Remaining",
     "RemainingAggregate",
     "ScanReport",
@@ -127,16 +134,25 @@ __all__ = [
     "necessary_condition",
     "negate",
     "normalize",
+    "operators_of",
     "parse_condition",
+    "parse_iso_date",
+    "parse_iso_datetime",
+    "plain",
+    "rank_of",
     "reads_only",
     "reason_unsupported",
     "required_literals",
     "residual",
     "smallest",
     "split_filters",
+    "sql_name",
     "to_arrow_expression",
     "to_json",
+    "to_sql",
     "unsupported_reason",
     "with_columns",
     "with_literals",
+    "words",
+    "words_of",
 ]

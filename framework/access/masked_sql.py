@@ -7,7 +7,7 @@ redacted floating-point numbers). The connector adds a cast to the column's type
 from __future__ import annotations
 
 from lockgate.framework.access.mask import Mask
-from lockgate.pushdown.sql import sql_name
+from lockgate.pushdown import sql_name
 
 NULL = "NULL"
 # In this order no replacement is replaced again. As in Apache ORC, separators stay and quotes count as other.

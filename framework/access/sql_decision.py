@@ -9,8 +9,7 @@ from types import MappingProxyType
 from lockgate.errors import InputError
 from lockgate.framework.access.decision import Decision
 from lockgate.framework.access.masked_sql import mask_sql
-from lockgate.pushdown import AlwaysTrue
-from lockgate.pushdown.sql import to_sql
+from lockgate.pushdown import AlwaysTrue, to_sql
 
 
 @dataclass(frozen=True)

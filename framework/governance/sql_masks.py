@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from lockgate.framework.access import NULL, Mask, is_text, mask_sql
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
-from lockgate.pushdown.sql import sql_name
+from lockgate.pushdown import sql_name
 
 ORC_MASKS = {"MASK": "redact", "MASK_HASH": "sha256", "MASK_NULL": "nullify"}
 _SHOWN = 4

@@ -14,13 +14,14 @@ from lockgate.framework.governance.points.point import Point
 from lockgate.framework.plugins import acting_as, authorize, current_principal
 from lockgate.framework.spark import (
     OperationContext,
+    actions_of,
+    check_nodes,
     decision_about,
     dispatcher,
     inspect_sql,
     java_class,
     target_of,
 )
-from lockgate.framework.spark.enforcement.statements import actions_of, check_nodes
 from lockgate.framework.store import grant
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from lockgate.framework.store import TableSchema, WantedIndex, value_kind_of
 from lockgate.framework.store.schema.file_indexes import indexable
 from lockgate.framework.types import to_arrow
-from lockgate.pushdown.index import write_container
-from lockgate.pushdown.index.index_kinds import write_index
+from lockgate.pushdown.index import write_container, write_index
 
 
 class IndexCollector:

@@ -13,9 +13,7 @@ from lockgate.framework.store import TableHandle, TableSchema, can_widen, secret
 from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.types import DataField, Kind, to_arrow
 from lockgate.pushdown import FieldPath, Predicate, columns_of
-from lockgate.pushdown.index import damage_named, read_container
-from lockgate.pushdown.index.index_evaluation import IndexedColumn, matching_rows
-from lockgate.pushdown.index.index_kinds import Answer
+from lockgate.pushdown.index import Answer, IndexedColumn, damage_named, matching_rows, read_container
 
 Container = Mapping[str, Mapping[str, bytes | None]]
 

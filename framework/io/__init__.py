@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.framework.io.addresses import absolute_address, join, resolve
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.io.filesystem import FileInfo, FileSystem, FollowsLinks, MovesFolders
-from lockgate.framework.io.limits import most_json, most_unpacked, too_large
+from lockgate.framework.io.limits import LIMIT_VARIABLE, most_json, most_unpacked, too_large
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LIMIT_VARIABLE",
     "FileInfo",
     "FileSystem",
     "FollowsLinks",

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
     from lockgate.framework.keys.envelopes.envelope import EnvelopeKeyProvider
     from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper, WrappedKey
+    from lockgate.framework.keys.envelopes.wrapped_keys import WrappedKeys
     from lockgate.framework.keys.hadoop.hadoop_kms import HadoopKmsKeyProvider
-    from lockgate.framework.keys.local_key_cipher import aes_ctr
+    from lockgate.framework.keys.local_key_cipher import aes_ctr, unwrap
 
 __all__ = [
     "AwsKmsWrapper",
@@ -34,6 +35,7 @@ __all__ = [
     "NoKeys",
     "ProviderWrapper",
     "WrappedKey",
+    "WrappedKeys",
     "add_key_version",
     "aes_ctr",
     "create_key",
@@ -43,6 +45,7 @@ __all__ = [
     "parse_key_version",
     "provider_from",
     "roll_key",
+    "unwrap",
 ]
 
 # Loaded when first asked for: a reader with a key file needs no HTTP, no TLS and no ciphers.
@@ -52,7 +55,8 @@ __getattr__ = lazy_attributes(
         ".envelopes.aws_kms": "AwsKmsWrapper",
         ".envelopes.envelope": "EnvelopeKeyProvider",
         ".envelopes.key_wrapper": "KeyWrapper ProviderWrapper WrappedKey",
+        ".envelopes.wrapped_keys": "WrappedKeys",
         ".hadoop.hadoop_kms": "HadoopKmsKeyProvider",
-        ".local_key_cipher": "aes_ctr",
+        ".local_key_cipher": "aes_ctr unwrap",
     },
 )

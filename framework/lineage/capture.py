@@ -319,7 +319,7 @@ def _declared(context: BridgeContext, text: str) -> NamedDataset:
 
 def _catalog_of(spark: Any, context: BridgeContext, name: str) -> Catalog | None:
     """Return the warehouse of a catalog of a session; None if it is not one of Lockgate's."""
-    from lockgate.framework.spark.session.session import CATALOG_CLASS, loaded_catalog
+    from lockgate.framework.spark import CATALOG_CLASS, loaded_catalog
 
     if spark.conf.get(f"spark.sql.catalog.{name}", None) != CATALOG_CLASS:
         return None

@@ -27,8 +27,7 @@ from lockgate.errors import (
     UnsupportedError,
     WrongKeyError,
 )
-from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider, provider_from
-from lockgate.framework.keys.local_key_cipher import unwrap
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider, provider_from, unwrap
 
 _ABSENT = "no-such-key-of-lockgate"
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 
 from lockgate.errors import InputError
-from lockgate.procedures import Procedure
-from lockgate.procedures.procedure_registry import bind, check
+from lockgate.procedures import Procedure, bind, check
 
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 

@@ -3,6 +3,7 @@
 from lockgate.framework.types.arrow_types import arrow_schema, fields_from_arrow, from_arrow, to_arrow
 from lockgate.framework.types.datatype import (
     BIGINT,
+    BINARY_KINDS,
     BOOLEAN,
     BYTES,
     DATE,
@@ -11,6 +12,7 @@ from lockgate.framework.types.datatype import (
     FLOAT_KINDS,
     INT,
     MAX_LENGTH,
+    NESTED_KINDS,
     SMALLINT,
     STRING,
     TINYINT,
@@ -55,10 +57,11 @@ from lockgate.framework.types.value_json import (
     value_from_json,
     value_to_json,
 )
-from lockgate.pushdown.iso_times import parse_iso_date, parse_iso_datetime
+from lockgate.pushdown import parse_iso_date, parse_iso_datetime
 
 __all__ = [
     "BIGINT",
+    "BINARY_KINDS",
     "BOOLEAN",
     "BYTES",
     "DATE",
@@ -67,6 +70,7 @@ __all__ = [
     "FLOAT_KINDS",
     "INT",
     "MAX_LENGTH",
+    "NESTED_KINDS",
     "SMALLINT",
     "SPARK_DEFAULT",
     "STRING",

@@ -112,8 +112,7 @@ def _full_name(table: str) -> tuple[str, str, str]:
 
 
 def _catalog_of(spark: SparkSession, name: str) -> Catalog:
-    from lockgate.framework.spark import dispatcher
-    from lockgate.framework.spark.session.session import loaded_catalog
+    from lockgate.framework.spark import dispatcher, loaded_catalog
 
     session: Any = spark._jsparkSession
     manager = session.sessionState().catalogManager()

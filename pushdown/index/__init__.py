@@ -9,11 +9,13 @@ from lockgate.lazy_names import lazy_attributes
 if TYPE_CHECKING:
     from lockgate.pushdown.index.container import damage_named, read_container, write_container
     from lockgate.pushdown.index.hashes import hashes_of
-    from lockgate.pushdown.index.index_evaluation import keys_equal_to
-    from lockgate.pushdown.index.index_kinds import keys_of_list
-    from lockgate.pushdown.index.merged_segments import merge_segments
+    from lockgate.pushdown.index.index_evaluation import IndexedColumn, keys_equal_to, matching_rows
+    from lockgate.pushdown.index.index_kinds import INDEX_KINDS, Answer, keys_of_list, write_index
+    from lockgate.pushdown.index.inflate import inflated
+    from lockgate.pushdown.index.merged_segments import LEAST_PLACES, MOST_DENSITY, merge_segments
     from lockgate.pushdown.index.ordered import are_in, distinct
     from lockgate.pushdown.index.postings import sorted_pairs
+    from lockgate.pushdown.index.row_ranges import matching_ranges
     from lockgate.pushdown.index.segment import (
         Files,
         PartContent,
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "INDEX_KINDS",
+    "LEAST_PLACES",
+    "MOST_DENSITY",
+    "Answer",
     "Files",
+    "IndexedColumn",
     "Key",
     "Keys",
     "PartContent",
@@ -39,13 +46,17 @@ __all__ = [
     "damage_named",
     "distinct",
     "hashes_of",
+    "inflated",
     "keys_equal_to",
     "keys_of_list",
+    "matching_ranges",
+    "matching_rows",
     "merge_segments",
     "read_container",
     "segment_of",
     "sorted_pairs",
     "write_container",
+    "write_index",
     "write_segment",
 ]
 
@@ -54,11 +65,13 @@ __getattr__ = lazy_attributes(
     {
         ".container": "damage_named read_container write_container",
         ".hashes": "hashes_of",
-        ".index_evaluation": "keys_equal_to",
-        ".index_kinds": "keys_of_list",
-        ".merged_segments": "merge_segments",
+        ".index_evaluation": "IndexedColumn keys_equal_to matching_rows",
+        ".index_kinds": "Answer INDEX_KINDS keys_of_list write_index",
+        ".inflate": "inflated",
+        ".merged_segments": "LEAST_PLACES merge_segments MOST_DENSITY",
         ".ordered": "are_in distinct",
         ".postings": "sorted_pairs",
+        ".row_ranges": "matching_ranges",
         ".segment": "Files PartContent PartName Segment SegmentPart segment_of write_segment",
         ".value_kinds": "Key Keys ValueKind",
     },

@@ -16,8 +16,7 @@ from typing import Any
 from lockgate.errors import InputError, PolicyError
 from lockgate.framework.governance.points.point import Constant, Point
 from lockgate.framework.governance.row_filters import parsed
-from lockgate.pushdown import Comparison, Op, Predicate, conjuncts
-from lockgate.pushdown.sql import sql_name
+from lockgate.pushdown import Comparison, Op, Predicate, conjuncts, sql_name
 
 Document = dict[str, Any]
 # Ranger's type of conditions that every service has.

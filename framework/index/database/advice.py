@@ -36,8 +36,7 @@ from lockgate.framework.store import (
 )
 from lockgate.framework.types import DataField
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
-from lockgate.pushdown.index import Segment, merge_segments, segment_of
-from lockgate.pushdown.index.merged_segments import LEAST_PLACES, MOST_DENSITY
+from lockgate.pushdown.index import LEAST_PLACES, MOST_DENSITY, Segment, merge_segments, segment_of
 
 _FILES = 8
 _TOO_DISTINCT = "too many values come once"

@@ -22,7 +22,7 @@ from lockgate.framework.store import ColumnBounds, FileTable, ManifestFileMeta, 
 from lockgate.framework.store.manifests.column_bounds import is_bounded, scale_of, stored_values
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, parse_type, type_to_json
-from lockgate.pushdown.index.inflate import inflated
+from lockgate.pushdown.index import inflated
 
 SchemaOf = Callable[[int], TableSchema]
 Bucket: TypeAlias = tuple[bytes, int]

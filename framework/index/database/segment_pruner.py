@@ -25,8 +25,7 @@ from lockgate.framework.plugins import (
 from lockgate.framework.store import ManifestFileMeta, TableHandle, TableSchema, can_widen, secrets_of
 from lockgate.framework.types import DataField, Kind, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
-from lockgate.pushdown.index import PartName, Segment, SegmentPart, damage_named
-from lockgate.pushdown.index.row_ranges import matching_ranges
+from lockgate.pushdown.index import PartName, Segment, SegmentPart, damage_named, matching_ranges
 
 Mask = npt.NDArray[np.bool_]
 

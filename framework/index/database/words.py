@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from lockgate.framework.index.database.segment_kinds import hashed
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.types import DataType, Kind
-from lockgate.pushdown import Comparison, Op
+from lockgate.pushdown import Comparison, Op, words, words_of
 from lockgate.pushdown.index import ValueKind
-from lockgate.pushdown.texts.patterns import words, words_of
 
 WORDS = "words"
 # Digits of hashes, numbers and addresses: nearly each comes once, and all words together take less.

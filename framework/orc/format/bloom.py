@@ -16,8 +16,7 @@ import pyarrow as pa
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.layout import TypeKind
 from lockgate.framework.orc.format.positions import TIMES
-from lockgate.pushdown import Comparison, Op
-from lockgate.pushdown.value_order import Rank, plain, rank_of
+from lockgate.pushdown import Comparison, Op, Rank, plain, rank_of
 
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 _SEED = 104729

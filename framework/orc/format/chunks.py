@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedFormatError
-from lockgate.framework.io import most_unpacked, snappy_size, unpack_deflate, unpack_zstandard
-from lockgate.framework.io.limits import LIMIT_VARIABLE
+from lockgate.framework.io import LIMIT_VARIABLE, most_unpacked, snappy_size, unpack_deflate, unpack_zstandard
 from lockgate.framework.orc.format.layout import Compression
 
 HEADER_LENGTH = 3

@@ -179,10 +179,7 @@ def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> FileTai
 
     WrongKeyError if a key that is held does not open it.
     """
-    from lockgate.framework.orc import open_source
-    from lockgate.framework.orc.encryption.variants import Variants
-    from lockgate.framework.orc.format.tail import read_tail
-    from lockgate.framework.orc.integrity.header import find_header
+    from lockgate.framework.orc import Variants, find_header, open_source, read_tail
 
     files, path = resolve(uri, options)
     if not files.size(path):

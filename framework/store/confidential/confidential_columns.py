@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from lockgate.framework.options import table_options
-from lockgate.framework.orc import parse_encrypt, spell, split
-from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE
+from lockgate.framework.orc import ELEMENT, KEY, VALUE, parse_encrypt, spell, split
 from lockgate.framework.types import DataField, DataType
 
 if TYPE_CHECKING:

@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.framework.access import MASKED, SHA256, Mask
-from lockgate.framework.orc import ColumnTree, Encryption
+from lockgate.framework.orc import ColumnMasks, ColumnTree, Encryption
 from lockgate.framework.orc import Mask as OrcMask
-from lockgate.framework.orc.masks.masks import ColumnMasks
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import DataType, Kind
-from lockgate.framework.types.datatype import BINARY_KINDS, FLOAT_KINDS, NESTED_KINDS
+from lockgate.framework.types import BINARY_KINDS, FLOAT_KINDS, NESTED_KINDS, DataType, Kind
 
 _REDACT = Mask("redact")
 # Types of values that SQL makes null.

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework.options.table_options import ON_PLAINTEXT
-from lockgate.framework.orc import plaintext_message, suggested_entries
-from lockgate.framework.orc.encryption.plaintext_marks import shown_columns
+from lockgate.framework.orc import plaintext_message, shown_columns, suggested_entries
 from lockgate.framework.store.confidential.column_visibility import encrypted_columns
 
 if TYPE_CHECKING:

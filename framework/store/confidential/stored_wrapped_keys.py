@@ -20,7 +20,7 @@ def check_wrapped_keys(schema: TableSchema, before: TableSchema | None = None) -
     if text == present:
         return
     # Loaded only here, so that opening a plain table needs no cryptography.
-    from lockgate.framework.keys.envelopes.wrapped_keys import WrappedKeys
+    from lockgate.framework.keys import WrappedKeys
 
     later = WrappedKeys.from_text(text) if text else WrappedKeys()
     if present:

@@ -371,8 +371,7 @@ def check_encryption(schema: TableSchema) -> None:
     if not encrypt and not mask:
         return
     # Loaded only here, so that opening a table does not load the codec.
-    from lockgate.framework.orc import parse_encryption
-    from lockgate.framework.orc.masks.java_support import why_not_java
+    from lockgate.framework.orc import parse_encryption, why_not_java
 
     uses = {
         "primary key": schema.primary_keys,

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockgate.framework.orc.format.field_ids import MAP_KEY
+from lockgate.framework.orc import MAP_KEY
 
 _FIELD_ID = b"PARQUET:field_id"
 # Ids of elements, keys and values, which no column has: far from those of columns, by column and depth.

@@ -19,8 +19,7 @@ from lockgate.framework.options.table_options import (
     ORC_INTEGRITY,
     TARGET_FILE_SIZE,
 )
-from lockgate.framework.orc import Audit, parse_encrypt
-from lockgate.framework.orc.sources.parallel import in_order, thread_count
+from lockgate.framework.orc import Audit, in_order, parse_encrypt, thread_count
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.confidential.plain_files import audit_entry, indexed_columns_of, snapshot_shows

@@ -21,8 +21,7 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
-from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Or, Predicate
-from lockgate.pushdown.value_order import Plain, plain
+from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Or, Plain, Predicate, plain
 
 Mask = npt.NDArray[np.bool_]
 SchemaOf = Callable[[int], TableSchema]

@@ -23,14 +23,15 @@ from lockgate.pushdown import (
     Op,
     Or,
     Predicate,
+    Rank,
     all_of,
     conjuncts,
     may_match,
     normalize,
+    rank_of,
     reads_only,
     residual,
 )
-from lockgate.pushdown.value_order import Rank, rank_of
 
 SchemaOf = Callable[[int], TableSchema]
 

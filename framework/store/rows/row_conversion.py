@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.orc import MASKED
-from lockgate.framework.orc.format.field_ids import MAP_KEY
+from lockgate.framework.orc import MAP_KEY, MASKED
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema.defaults import default_array
 from lockgate.framework.store.schema.schema import TableSchema

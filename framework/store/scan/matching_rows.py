@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError, LockgateError, PluginError
-from lockgate.framework.orc import EncryptedOrcFile, open_source
-from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc import EncryptedOrcFile, open_source, read_tail
 from lockgate.framework.plugins import CandidateFile, RowPruner, plugins
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
 from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of

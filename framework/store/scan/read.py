@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.orc import MASKED, EncryptedOrcFile
-from lockgate.framework.orc.encryption.plaintext_marks import with_mark
+from lockgate.framework.orc import MASKED, EncryptedOrcFile, with_mark
 from lockgate.framework.store.confidential.column_visibility import column_mark, encrypted_columns
 from lockgate.framework.store.confidential.decided_masks import DecidedMasks
 from lockgate.framework.store.confidential.integrity import IntegrityPolicy

@@ -55,11 +55,11 @@ from lockgate.pushdown import (
     conjuncts,
     describe,
     normalize,
+    operators_of,
     reads_only,
     split_filters,
     to_arrow_expression,
 )
-from lockgate.pushdown.predicates import operators_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -16,8 +16,7 @@ from lockgate.framework.options.option import parse_names, parse_some_size, pars
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind
-from lockgate.pushdown.index import ValueKind
-from lockgate.pushdown.index.index_kinds import INDEX_KINDS
+from lockgate.pushdown.index import INDEX_KINDS, ValueKind
 
 _PREFIX = "file-index."
 _COLUMNS = re.compile(r"file-index\.([^.]+)\.columns")

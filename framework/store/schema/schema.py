@@ -23,8 +23,7 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
-from lockgate.framework.io import too_large
-from lockgate.framework.io.limits import most_json
+from lockgate.framework.io import most_json, too_large
 from lockgate.framework.options import table_options
 from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, NO_CHANGELOG
 from lockgate.framework.options.option import check_names

@@ -47,8 +47,7 @@ def rewrite_by_spark(
     Raises ProcedureError, with the reason, where Spark fails, and where it has written other rows than the
     files of the snapshot have.
     """
-    from lockgate.framework.spark import dispatcher
-    from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrite
+    from lockgate.framework.spark import FileRewrite, dispatcher
 
     paths = [table.paths.data_file(entry.partition, entry.bucket, entry.file) for entry in job.entries]
     rewrite = FileRewrite(table, snapshot_id, paths)
@@ -72,7 +71,7 @@ def _write_in_order(
     from pyspark.sql.functions import col, struct
     from pyspark.sql.pandas.functions import arrow_udf
 
-    from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE
+    from lockgate.framework.spark import REWRITE
 
     spark, identifier = _own_session(context.spark), table.identifier
     name = f"{_quoted(context.catalog_name)}.{_quoted(identifier.namespace)}.{_quoted(identifier.name)}"

@@ -7,7 +7,7 @@ from typing import Any
 from lockgate.errors import InputError, LockgateError, NotFoundError, nearest
 from lockgate.framework.access import Action, Target
 from lockgate.framework.plugins import authorize, plugins
-from lockgate.framework.spark.enforcement.foreign_relations import SESSION_CATALOG
+from lockgate.framework.spark import SESSION_CATALOG
 from lockgate.procedures.arguments import OPTIONS_MAP, parse_options, parse_pattern
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.builtin.migrate.migration_source import CATALOG_TYPES

@@ -180,8 +180,7 @@ def _read(spark: Any, source: MigrationSource, files: Sequence[Inspected], keys:
 
 
 def _strict_scope(keys: KeyProvider | None) -> str:
-    from lockgate.framework.spark import dispatcher
-    from lockgate.framework.spark.context.open_catalogs import strict
+    from lockgate.framework.spark import dispatcher, strict
 
     scopes = dispatcher().scopes
     return strict(scopes.register(keys or scopes.of_spec(None)))

@@ -8,7 +8,7 @@ from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target
 from lockgate.framework.keys import key_file_of
 from lockgate.framework.plugins import authorize, current_principal, plugins
-from lockgate.framework.spark.enforcement.foreign_relations import (
+from lockgate.framework.spark import (
     SESSION_CATALOG,
     decide_links,
     refusal_of_path,

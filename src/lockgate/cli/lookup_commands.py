@@ -10,7 +10,7 @@ from lockgate.cli.command_parts import add_command, answer
 from lockgate.errors import LookupCacheError, NotFoundError
 
 if TYPE_CHECKING:
-    from lockgate.lookup.cache.caches import CacheStatus
+    from lockgate.lookup import CacheStatus
 
 
 def add_lookup(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def _add(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentPars
 
 
 def _found(options: argparse.Namespace) -> list[CacheStatus]:
-    from lockgate.lookup.cache.caches import find_caches
+    from lockgate.lookup import find_caches
 
     found = find_caches(Path(options.directory))
     if not found:
@@ -68,7 +68,7 @@ def _drop(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace, what: str) -> int:
-    from lockgate.lookup.cache.caches import remove_cache
+    from lockgate.lookup import remove_cache
 
     for cache in _found(options):
         remove_cache(cache)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from lockgate.framework.orc.sources.random_access import Source
+from lockgate.framework.orc import Source
 
 if TYPE_CHECKING:
     from lockgate.framework.orc.format.stripe import Stripe
