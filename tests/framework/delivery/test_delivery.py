@@ -1,4 +1,4 @@
-"""Delivery to one receiver; tests of its spool stand with those of the audit log."""
+"""Delivery to one receiver: order, failures, full queues, ends, and forks."""
 
 from __future__ import annotations
 
