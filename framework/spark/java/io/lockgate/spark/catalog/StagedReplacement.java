@@ -32,6 +32,11 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
     return request().get("namespace").get(0).asText() + "." + target;
   }
 
+  @Override
+  protected String tableName() {
+    return target;
+  }
+
   /** None: under its name there still is the other table, and Spark would compare with that one. */
   @Override
   public String version() {

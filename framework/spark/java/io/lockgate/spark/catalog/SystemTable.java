@@ -88,7 +88,8 @@ public final class SystemTable implements SupportsRead {
   /** The question for the rows, without the micro-batch that reads them. */
   public ObjectNode question(CaseInsensitiveStringMap options) {
     ObjectNode ask = request.deepCopy();
-    ObjectNode given = Bridge.JSON.valueToTree(LoadedTable.given(options));
+    String table = ask.get("name").asText();
+    ObjectNode given = Bridge.JSON.valueToTree(LoadedTable.given(options, ask, table));
     // VERSION AS OF, as the option that says the same.
     selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
     ask.set("options", given);

@@ -2,6 +2,7 @@ package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.LockgateSource;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.enforcement.parts.StatementText;
@@ -52,13 +53,23 @@ public abstract class LoadedTable {
 
   public ObjectNode request(CaseInsensitiveStringMap options) {
     ObjectNode out = request();
-    return out.set("options", Bridge.JSON.valueToTree(given(options)));
+    return out.set("options", Bridge.JSON.valueToTree(given(options, out, tableName())));
   }
 
-  /** The options that a user gave. */
-  public static Map<String, String> given(CaseInsensitiveStringMap options) {
+  /** The name by which a statement calls this table. */
+  protected String tableName() {
+    return request.get("name").asText();
+  }
+
+  /** The options that a user gave of a table that a statement calls {@code name}. */
+  public static Map<String, String> given(
+      CaseInsensitiveStringMap options, ObjectNode request, String name) {
     Map<String, String> given = new HashMap<>(options.asCaseSensitiveMap());
     given.keySet().removeIf(key -> GRANT.equalsIgnoreCase(key) || RIGHTS.equalsIgnoreCase(key));
+    String catalog = request.get("catalog_name").asText();
+    if (LockgateSource.names(options, catalog, request.get("namespace").path(0).asText(), name)) {
+      given.keySet().removeIf("path"::equalsIgnoreCase);
+    }
     return given;
   }
 
