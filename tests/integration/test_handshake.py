@@ -79,6 +79,56 @@ def test_a_jar_for_another_spark(spark: SparkSession, compiled: str, running: st
         assert running in fault
 
 
+OTHER_SPARK = "4.3.0" if pyspark.__version__.startswith("4.1.") else "4.1.4"
+
+
+def changed_jar(folder: Path, properties: str) -> Path:
+    """The connector's jar, but for what it says of itself."""
+    other = folder / "other.jar"
+    entry = "io/lockgate/spark/version.properties"
+    with zipfile.ZipFile(connector_jars.jar()) as real, zipfile.ZipFile(other, "w") as changed:
+        for name in real.namelist():
+            content = properties.encode() if name == entry else real.read(name)
+            changed.writestr(name, content)
+    return other
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("both", [False, True])
+def test_an_application_does_not_start_with_a_jar_of_another_spark(tmp_path: Path, *, both: bool) -> None:
+    """By plain confs: neither the plugin nor the extension lets Spark come as far as the catalog."""
+    other = changed_jar(tmp_path, f"version={VERSION}\nprotocol={BRIDGE_PROTOCOL}\nspark={OTHER_SPARK}\n")
+    printed = run(
+        """
+        import sys
+        from pyspark.sql import SparkSession
+        confs = {"spark.plugins": "io.lockgate.spark.LockgatePlugin",
+                 "spark.sql.extensions": "io.lockgate.spark.LockgateExtensions"}
+        for key, value in confs.items():
+            builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+            builder = builder.config("spark.jars", sys.argv[1]).config("spark.log.level", "OFF")
+            builder = builder.config("spark.sql.catalog.lake", "io.lockgate.spark.LockgateCatalog")
+            for each in confs:
+                builder = builder.config(each, value if each == key else "")
+            try:
+                builder.getOrCreate().sql("SHOW NAMESPACES IN lake").collect()
+            except Exception as error:
+                print(key, str(error).replace(chr(10), " ")[:1000])
+        """,
+        f"{connector_jars.jar()},{other}" if both else str(other),
+    )
+    plugin, extension = printed.splitlines()
+    assert plugin.startswith("spark.plugins ")
+    assert extension.startswith("spark.sql.extensions ")
+    for line in (plugin, extension):
+        if both:
+            assert "two different connector jars are on the class path" in line
+            assert f"for Spark {pyspark.__version__} and {VERSION} for Spark {OTHER_SPARK}" in line
+        else:
+            assert f"compiled for Spark {OTHER_SPARK}, and this is Spark {pyspark.__version__}" in line
+            assert f"lockgate jar --spark {'.'.join(pyspark.__version__.split('.')[:2])}" in line
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("properties", "named"),
@@ -88,14 +138,8 @@ def test_a_jar_for_another_spark(spark: SparkSession, compiled: str, running: st
     ],
 )
 def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path, properties: str, named: str) -> None:
-    spark = "4.3.0" if pyspark.__version__.startswith("4.1.") else "4.1.4"
-    properties, named = properties.format(other=spark), named.format(other=spark)
-    other = tmp_path / "other.jar"
-    entry = "io/lockgate/spark/version.properties"
-    with zipfile.ZipFile(connector_jars.jar()) as real, zipfile.ZipFile(other, "w") as changed:
-        for name in real.namelist():
-            content = properties.encode() if name == entry else real.read(name)
-            changed.writestr(name, content)
+    properties, named = properties.format(other=OTHER_SPARK), named.format(other=OTHER_SPARK)
+    other = changed_jar(tmp_path, properties)
     printed = run(
         """
         import sys, lockgate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from governed_holes import DENIED, Expected, Hole
+from spark_version import SPARK
 
 
 def _same(text: str, expected: Expected, **more: Any) -> Hole:
@@ -301,4 +302,9 @@ FRAMES = [
     _same("spark.read.format('binaryFile').load('{files}')", DENIED, frame=True),
 ]
 
-HOLES = [*QUERIES, *REFUSED, *OF_LOCKGATE, *TRAVELS, *SETTINGS, *FRAMES]
+HOLES = [
+    hole
+    for hole in (*QUERIES, *REFUSED, *OF_LOCKGATE, *TRAVELS, *SETTINGS, *FRAMES)
+    # Spark 4.0 has the grammar, and fails where it plans them.
+    if SPARK >= (4, 1) or "RECURSIVE" not in hole.text
+]

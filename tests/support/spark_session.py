@@ -106,6 +106,8 @@ def spark_conf(lake_folder: Path) -> dict[str, str]:
         # What was compiled for one test serves others of its shape; Spark keeps 100.
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.session.timeZone": "UTC",
+        # The default since Spark 4.1.
+        "spark.sql.scripting.enabled": "true",
         "spark.sql.warehouse.dir": str(lake_folder / "spark-warehouse"),
         # A catalog of somebody else; nothing is made of it before a statement names it.
         "spark.sql.catalog.folders": "io.lockgate.spark.enforcement.FolderCatalog",
