@@ -457,3 +457,65 @@ def test_settings_take_no_variables_of_the_server(world: World) -> None:
     finally:
         for name in ("own.name", "spark.sql.columnNameOfCorruptRecord", "spark.sql.variable.substitute"):
             session.conf.unset(name)
+
+
+# Of each the first word that Spark does not find ends the analysis, and its error lists the columns.
+WRONG = """
+ALTER TABLE {t} RENAME COLUMN nosuch TO x
+ALTER TABLE {t} DROP COLUMN nosuch
+ALTER TABLE {t} ALTER COLUMN nosuch COMMENT 'x'
+ALTER TABLE {t} ADD COLUMN x INT AFTER nosuch
+ALTER TABLE {t} ADD COLUMN nosuch.x INT
+SELECT * FROM {t} JOIN (SELECT 1 AS nosuch) USING (nosuch)
+SELECT * FROM VALUES (1) AS a(nosuch) LEFT SEMI JOIN {t} USING (nosuch)
+SELECT * EXCEPT (nosuch) FROM {t}
+SELECT nosuch.* FROM (SELECT * FROM {t}) AS a
+SELECT struct(*).nosuch FROM {t}
+SELECT 1 WHERE EXISTS (SELECT nosuch.* FROM {t})
+WITH c AS (SELECT nosuch.* FROM {t}) SELECT 1 FROM c
+INSERT INTO {own} SELECT * FROM {t}
+INSERT INTO {own} BY NAME SELECT * FROM {t}
+MERGE INTO {own} t USING {t} s ON t.only = s.zqid WHEN NOT MATCHED THEN INSERT *
+FROM {t} |> SET nosuch = 1
+EXPLAIN SELECT * EXCEPT (nosuch) FROM {t}
+EXECUTE IMMEDIATE 'SELECT * EXCEPT (nosuch) FROM {t}'
+SELECT nosuch FROM {t}
+CREATE TEMPORARY VIEW wrong AS SELECT * EXCEPT (nosuch) FROM {t}
+CREATE TABLE {own}2 AS SELECT nosuch.* FROM {t}
+DELETE FROM {own} WHERE only IN (SELECT nosuch.* FROM {t})
+SELECT nosuch.* FROM {t} VERSION AS OF 1
+SELECT * EXCEPT (nosuch) FROM spark_catalog.default.wrong_view
+"""
+
+
+@pytest.mark.parametrize("kind", ["ours", "other"])
+def test_errors_of_wrong_statements_name_no_column_that_may_not_be_read(
+    world: World, lake: Lake, shared_table: Named, kind: str
+) -> None:
+    own = shared_table("own")
+    table = shared_table("wrong") if kind == "ours" else "spark_catalog.default.wrong"
+    lake.sql(f"CREATE TABLE IF NOT EXISTS {own} (only INT)")
+    lake.sql(
+        f"CREATE TABLE {table} (zqid INT, zqname STRING, zqin STRUCT<zqa: INT>) USING parquet"
+        if kind == "other"
+        else f"CREATE TABLE {table} (zqid INT, zqname STRING, zqin STRUCT<zqa: INT>)"
+    )
+    rights = allow(f"{own}*.*", "all", users=["ann"])
+    lake.sql(f"CREATE VIEW spark_catalog.default.wrong_view AS SELECT * FROM {table}")
+    try:
+        world.put(rights)
+        for line in WRONG.strip().splitlines():
+            statement = line.format(t=table, own=own)
+            if kind == "ours" or "VERSION" not in statement:
+                found = told(world, statement)
+                assert "denied to user 'ann'" in found, statement
+                assert "zq" not in found.replace("s.zqid", ""), statement
+        # Who may read a part of the table gets Spark's error, and who may change it, too.
+        world.put(rights, allow(f"{table}.zqid", users=["ann"]))
+        assert "nosuch" in told(world, f"SELECT * EXCEPT (nosuch) FROM {table}")
+        world.put(rights, allow(f"{table}.*", "alter", users=["ann"]), allow(table, "alter", users=["ann"]))
+        assert "`nosuch` cannot be resolved" in told(world, f"ALTER TABLE {table} RENAME COLUMN nosuch TO x")
+    finally:
+        lake.sql("DROP VIEW spark_catalog.default.wrong_view")
+        if kind == "other":
+            lake.sql(f"DROP TABLE {table}")

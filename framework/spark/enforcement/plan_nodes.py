@@ -72,10 +72,14 @@ _UNRESOLVED = _words("""
     UnresolvedTableValuedFunction UnresolvedTranspose UnresolvedView UnresolvedWith WhileStatement
 """)
 
-# The stream of a lookup join in SQL while Python plans the join; its own plan is in the statement.
-_OF_LOOKUPS = _words("io.lockgate.spark.rules.joins.StreamSide")
+# The stream of a lookup join in SQL while Python plans the join, whose own plan is in the statement; a query
+# and a relation whose statement is not resolved.
+_OURS = _words("""
+    io.lockgate.spark.rules.joins.StreamSide io.lockgate.spark.rules.writes.PendingQuery
+    io.lockgate.spark.enforcement.HeldRelation
+""")
 
-FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED | _OF_LOOKUPS
+FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED | _OURS
 
 SETTINGS = _words("SetCommand ResetCommand")
 
@@ -141,6 +145,9 @@ ACTIONS["CleanedSource"] = Action.INSERT
 
 # A table or view that is all of a plan, as where Spark's catalog lists columns.
 NAME_ALONE = "NameAlone"
+
+# A table before Spark looks for the columns that an ALTER TABLE names: its error shows all that there are.
+ALTERED_NAME = "AlteredName"
 
 # Options that a read gives a table of another catalog. The free ones change at most when a stream reads
 # which files of the table.

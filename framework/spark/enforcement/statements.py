@@ -26,6 +26,7 @@ from lockgate.framework.spark.enforcement.foreign_relations import (
 )
 from lockgate.framework.spark.enforcement.plan_nodes import (
     ACTIONS,
+    ALTERED_NAME,
     COPYING,
     FILE_SOURCES,
     FREE,
@@ -51,7 +52,7 @@ from lockgate.framework.spark.messages.rights_messages import (
     RelationJson,
     StatementTarget,
 )
-from lockgate.framework.store import hidden_from, require_full_visibility, whole_refusal
+from lockgate.framework.store import grant, hidden_from, require_full_visibility, whole_refusal
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -157,6 +158,10 @@ def _refusals(context: OperationContext, node: NodeJson) -> Iterator[AccessDenie
     if name in SETTINGS:
         yield from _refused_setting(context, node)
         return
+    if name == ALTERED_NAME:
+        if any(_unnamed(context, node)):  # who may alter what they may not read knows its columns
+            yield from _unaltered(context, node)
+        return
     if name in (NAME_ALONE, READ_OPTIONS):
         yield from (_unnamed if name == NAME_ALONE else _refused_options)(context, node)
         return
@@ -258,6 +263,17 @@ def _unnamed(context: OperationContext, node: NodeJson) -> Iterator[AccessDenied
         apply_for = plugins().authorize_sql(request, types, records=False).apply_for
         if apply_for:
             yield _refused(context, target, apply_for)
+
+
+def _unaltered(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:
+    for named in node["targets"]:
+        if named["table"] is None:
+            yield from _denied(Action.ALTER, _target(named))
+            continue
+        try:
+            grant(context.about(named["table"]).table(), Action.ALTER)
+        except AccessDeniedError as error:
+            yield error
 
 
 def _refused_options(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:

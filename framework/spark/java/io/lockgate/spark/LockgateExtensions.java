@@ -1,6 +1,7 @@
 package io.lockgate.spark;
 
 import io.lockgate.spark.bridge.ConnectorVersion;
+import io.lockgate.spark.enforcement.EarlyRights;
 import io.lockgate.spark.enforcement.Govern;
 import io.lockgate.spark.enforcement.LastCheck;
 import io.lockgate.spark.enforcement.LocalFilesExec;
@@ -71,6 +72,9 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectHintResolutionRule(session -> new PathRights((SparkSession) session));
     // Before Spark's own rules run a procedure.
     extensions.injectHintResolutionRule(session -> new ForeignCalls((SparkSession) session));
+    // After all that looks for names.
+    extensions.injectHintResolutionRule(session -> new EarlyRights.Holding((SparkSession) session));
+    extensions.injectResolutionRule(session -> new EarlyRights.Resolving((SparkSession) session));
     extensions.injectResolutionRule(session -> InsertClauses.RESOLVING);
     extensions.injectPostHocResolutionRule(
         session -> new LateRules((SparkSession) session, ResultCacheRule.RULE));

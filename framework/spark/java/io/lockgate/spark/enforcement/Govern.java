@@ -229,7 +229,8 @@ public final class Govern extends Rule<LogicalPlan> {
     }
   }
 
-  private static ObjectNode relation(LogicalPlan plan, String user) {
+  /** A relation that a user's rights are to be asked for; null for what was decided, or is none. */
+  static ObjectNode relation(LogicalPlan plan, String user) {
     Barrier barrier = Barrier.of(plan);
     if (barrier != null) {
       return barrier.guarded().user().equals(user) ? null : barrier.guarded().relation();
