@@ -58,7 +58,7 @@ def test_executors_of_a_host_elect_one_owner_of_one_cache(found: dict[str, Any])
     # One host, which both executors are on; a process of each, of which one has the lock.
     assert (shared["hosts"], shared["processes"], shared["caches"]) == ([[2, 1]], 2, 1)
     assert shared["parent"] == "java"
-    assert shared["nice"] > os.getpriority(os.PRIO_PROCESS, 0)
+    assert shared["nice"] > min(os.getpriority(os.PRIO_PROCESS, 0), 18)  # nobody is nicer than 19
 
 
 def test_killed_owners_and_executors_lose_nothing(found: dict[str, Any]) -> None:

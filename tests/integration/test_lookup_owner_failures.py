@@ -90,7 +90,8 @@ def test_a_failed_refresh_shows_everywhere_and_is_got_over(  # noqa: PLR0915 - o
         until(lambda: f"{short}: batch 0 asked for 4 rows, 50.0% matched, snapshot 1" in caplog.text)
         owner = lookup.status(short).owner_pid
         assert owner is not None
-        assert os.getpriority(os.PRIO_PROCESS, owner) > os.getpriority(os.PRIO_PROCESS, 0)
+        mine = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, owner) > min(mine, 18)  # nobody is nicer than 19
         os.kill(owner, signal.SIGSTOP)
         before = set(Path(dimension.location).glob("bucket-0/*"))
         spark.sql(f"INSERT INTO {name} SELECT id, 2 FROM range(11)")

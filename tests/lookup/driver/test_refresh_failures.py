@@ -134,7 +134,7 @@ def test_the_owner_is_nice_and_is_killed_while_it_loads(world: World) -> None:
     assert killed >= 1
     assert lookup.wait_for(1, timeout=60) == 1
     # An owner that has just begun has not said yet that it is nice.
-    nice = os.getpriority(os.PRIO_PROCESS, 0) + 5
+    nice = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)  # nobody is nicer
     until(lambda: os.getpriority(os.PRIO_PROCESS, owner_of(lookup)) == nice)
     assert world.ask(lookup, 1) == {"c"}
     assert (lookup.status().rows, lookup.status().failures) == (60_000, 0)
