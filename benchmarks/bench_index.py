@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from harness import describe_machine
-from index import curves, planning, pruning, queries, ranges, spark_order, spark_writes, tables
+from index import chinese, curves, planning, pruning, queries, ranges, spark_order, spark_writes, tables
 
 PARTS = (
     "writes",
@@ -30,6 +30,7 @@ PARTS = (
     "curves",
     "spark-order",
     "pruning",
+    "chinese",
 )
 OF_EVENTS = {"sizes", "ranges", "queries", "pruning"}
 
@@ -61,19 +62,26 @@ def _measure(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> N
         curves.measure(repetitions)
     if "spark-order" in wanted:
         spark_order.measure(folder / "spark-order", arguments.rows)
+    if "chinese" in wanted:
+        chinese.measure(*arguments.titles)
     if wanted & OF_EVENTS:
-        table = tables.make_events(folder / "lake", arguments.rows, rows_a_file)
-        rare = tables.rare_hashes(tables.first_events(rows_a_file))
-        files = sorted(Path(table.location).rglob("data-*.orc"))
-        if "sizes" in wanted:
-            tables.measure_sizes(table, rare)
-        if "ranges" in wanted:
-            ranges.measure(files, folder / "ranges", repetitions)
-        if "queries" in wanted:
-            queries.measure(folder, table, rare, repetitions)
-        if "pruning" in wanted:
-            catalog = tables.catalog_in(folder / "lake")
-            pruning.measure(catalog, table, arguments.strategy, arguments.order_by)
+        _events(folder, wanted, arguments)
+
+
+def _events(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
+    repetitions, rows_a_file = arguments.repetitions, arguments.rows_a_file
+    table = tables.make_events(folder / "lake", arguments.rows, rows_a_file)
+    rare = tables.rare_hashes(tables.first_events(rows_a_file))
+    files = sorted(Path(table.location).rglob("data-*.orc"))
+    if "sizes" in wanted:
+        tables.measure_sizes(table, rare)
+    if "ranges" in wanted:
+        ranges.measure(files, folder / "ranges", repetitions)
+    if "queries" in wanted:
+        queries.measure(folder, table, rare, repetitions)
+    if "pruning" in wanted:
+        catalog = tables.catalog_in(folder / "lake")
+        pruning.measure(catalog, table, arguments.strategy, arguments.order_by)
 
 
 def _plans(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
@@ -98,6 +106,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=100_000, help="files of plans (default 100000)")
     parser.add_argument(
         "--whole-plans", type=int, default=1_000_000, help="files of whole plans (default 1 million)"
+    )
+    parser.add_argument(
+        "--titles",
+        type=int,
+        nargs=2,
+        default=(16, 25_000),
+        metavar=("FILES", "ROWS"),
+        help="files of Chinese titles, and titles of each (default 16 25000)",
     )
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--strategy", default="hilbert", help="order of the part pruning (default hilbert)")

@@ -69,13 +69,15 @@ from lockgate.pushdown.scan_report import Count, ScanReport, Step, format_bytes
 from lockgate.pushdown.sql import sql_name, to_sql
 from lockgate.pushdown.sql_reader import parse_condition
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
-from lockgate.pushdown.texts.patterns import words, words_of
 from lockgate.pushdown.texts.required_literals import folded_text, required_literals, with_literals
+from lockgate.pushdown.texts.unspaced import UNSPACED
+from lockgate.pushdown.texts.word_search import indexed_words, required_words
 from lockgate.pushdown.value_order import Plain, Rank, plain, rank_of
 
 __all__ = [
     "PATTERNS",
     "TEXT",
+    "UNSPACED",
     "Accepted",
     "Aggregate",
     "AggregatePushDown",
@@ -128,6 +130,7 @@ __all__ = [
     "folded_text",
     "format_bytes",
     "from_json",
+    "indexed_words",
     "largest",
     "literal",
     "may_match",
@@ -143,6 +146,7 @@ __all__ = [
     "reads_only",
     "reason_unsupported",
     "required_literals",
+    "required_words",
     "residual",
     "smallest",
     "split_filters",
@@ -153,6 +157,4 @@ __all__ = [
     "unsupported_reason",
     "with_columns",
     "with_literals",
-    "words",
-    "words_of",
 ]

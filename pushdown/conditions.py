@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from lockgate.errors import InputError
 from lockgate.pushdown.json_codec import from_json, pattern_from_json
 from lockgate.pushdown.negation import negate, normalize
@@ -25,6 +27,7 @@ from lockgate.pushdown.predicates import (
     all_of,
     any_of,
 )
+from lockgate.pushdown.texts.patterns import agreed_words, words_of
 from lockgate.pushdown.texts.required_literals import required_in_lower_case, required_literals
 
 
@@ -65,10 +68,21 @@ def _of_leaf(node: Mapping[str, Any], *, is_negated: bool) -> Predicate:
 
 
 def _required(found: Comparison, *, is_lower: bool) -> Predicate:
+    if found.op is Op.MATCH and not is_lower:
+        return _required_words(found)
     try:
         return required_in_lower_case(found) if is_lower else required_literals(found)
     except InputError:  # Spark says what is wrong with the pattern when it comes to a row
         return AlwaysTrue()
+
+
+def _required_words(found: Comparison) -> Predicate:
+    """Return `match` of the words on which the JVM's Unicode and ours agree, joined with texts of others."""
+    terms = found.literals[0].as_py()
+    agreed = agreed_words(terms)
+    if len(agreed) == len(words_of(terms)):
+        return found
+    return all_of(Comparison(Op.MATCH, found.field, (pa.scalar(" ".join(agreed)),)), required_literals(found))
 
 
 def _without_lower(node: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -343,7 +343,8 @@ class Column:
     def match(self, terms: object) -> Comparison:
         """Test whether each word of `terms` is a word of a string, without regard to case and order.
 
-        Words consist of letters, their marks, and digits.
+        Words consist of letters, their marks, and digits. What is written without blanks between words, such
+        as Chinese, may be anywhere in the string.
         """
         return self._compare(Op.MATCH, terms)
 

@@ -349,7 +349,8 @@ class IndexKind(Protocol):
 
     A key is a number below 2**40. If a value that is not null meets a comparison, its keys must include those
     that the comparison asks for. A kind with several keys a value may say how many by an attribute
-    `keys_a_value`, by which `auto` counts values.
+    `keys_a_value`, by which `auto` counts values. A kind whose keys of some values have changed has an
+    attribute `version`, 2 or more: scans ignore keys of other versions, and `build_index` replaces them.
     """
 
     def accepts(self, data_type: DataType) -> bool:

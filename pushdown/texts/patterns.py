@@ -1,7 +1,8 @@
 """LIKE, ILIKE, RLIKE and MATCH as regular expressions that Arrow evaluates.
 
 `%` stands for any text, `_` for one character, a backslash takes away what the next character means. ILIKE
-and MATCH compare in lower case, letter by letter. RLIKE finds its expression, of RE2's syntax, anywhere.
+and MATCH compare in lower case, letter by letter. MATCH finds whole words, and unspaced runs within longer
+ones. RLIKE finds its expression, of RE2's syntax, anywhere.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError
+from lockgate.pushdown.texts.unspaced import AGREED, UNSPACED
 
 ANY, ONE, ESCAPE = "%", "_", "\\"
 # The letters of words: letters, the marks that belong to them, and digits.
-_WORD = r"\p{L}\p{M}\p{N}"
+_WORD = rf"\p{{L}}\p{{M}}\p{{N}}{UNSPACED}"
+_RUN = rf"[{UNSPACED}][{UNSPACED}\p{{M}}]*"
+_DISPUTED = f"[^{AGREED}]+"
+# What may stand before a word and after it.
+_BEFORE = rf"(?:\A|[^{_WORD}]|[{UNSPACED}]\p{{M}}*)"
+_BEFORE_MARK = rf"(?:\A|[^{_WORD}])"
+_AFTER = rf"(?:\z|[^{_WORD}]|[{UNSPACED}])"
 
 
 def parts_of(pattern: str) -> Iterator[tuple[str, bool]]:
@@ -66,21 +74,60 @@ def like_regex(pattern: str) -> str:
 
 @lru_cache(1024)
 def word_regexes(terms: str) -> tuple[str, ...]:
-    """Return the regular expressions of the words of `terms`, in lower case, as whole words."""
-    outside = f"[^{_WORD}]"
-    return tuple(rf"(?:\A|{outside}){quoted(word)}(?:\z|{outside})" for word in words_of(terms))
+    """Return a regular expression for each word and run of `terms`, of texts in lower case."""
+    return tuple(_word_regex(each) for each in words_of(terms))
+
+
+def _word_regex(word: str) -> str:
+    if is_run(word):
+        return quoted(word)
+    begins_with_mark = pc.match_substring_regex(pa.scalar(word), r"\A\p{M}").as_py()
+    return f"{_BEFORE_MARK if begins_with_mark else _BEFORE}{quoted(word)}{_AFTER}"
 
 
 def words_of(terms: str) -> list[str]:
-    """Return the words of a text in lower case, each once."""
+    """Return the words and unspaced runs of a text in lower case, each once."""
     return list(dict.fromkeys(words(pa.array([terms], pa.string())).to_pylist()))
 
 
 def words(texts: pa.Array) -> pa.Array:
-    """Return the words of texts in lower case, one after the other."""
-    split = pc.split_pattern_regex(pc.utf8_lower(texts), f"[^{_WORD}]+")
-    found = pc.list_flatten(split)
+    """Return the words and unspaced runs of texts in lower case, one after the other."""
+    return _words(pc.utf8_lower(texts))
+
+
+def _words(small: pa.Array) -> pa.Array:
+    if not pc.all(pc.string_is_ascii(small)).as_py():
+        small = pc.replace_substring_regex(small, _RUN, r" \0 ")
+    found = pc.list_flatten(pc.split_pattern_regex(small, f"[^{_WORD}]+"))
     return found.filter(pc.not_equal(found, ""))
+
+
+def words_of_any_engine(texts: pa.Array) -> pa.Array:
+    """Return what `words` does, and what an engine would find that takes letters it does not know for blanks.
+
+    A word of `agreed_words` is among them if any version of Unicode makes it a word of the text.
+    """
+    small = pc.utf8_lower(texts)
+    disputed = small.filter(pc.match_substring_regex(small, _DISPUTED))
+    if not len(disputed):
+        return _words(small)
+    return pa.concat_arrays([_words(small), _words(pc.replace_substring_regex(disputed, _DISPUTED, " "))])
+
+
+def agreed_words(terms: str) -> list[str]:
+    """Return the words and runs of a text of which all versions of Unicode say the same."""
+    found = pa.array(words_of(terms), pa.string())
+    return list(found.filter(pc.invert(pc.match_substring_regex(found, _DISPUTED))).to_pylist())
+
+
+def are_runs(found: pa.Array) -> pa.Array:
+    """Return which of some words and runs are runs."""
+    return pc.match_substring_regex(found, rf"\A[{UNSPACED}]")
+
+
+def is_run(word: str) -> bool:
+    """Return whether what `words_of` found is an unspaced run."""
+    return bool(are_runs(pa.scalar(word)).as_py())
 
 
 def lower(text: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from unspaced_texts import SCRIPTS
 
 from lockgate.pushdown import col
 
@@ -127,3 +129,50 @@ def test_tasks_write_rows_in_the_order_of_the_table(
     if len(files) > 1:
         kept = [each for split in table.scan(predicate=col("host") == "100").splits for each in split.files]
         assert len(kept) == 1
+
+
+def test_match_finds_what_like_finds_in_scripts_without_blanks(
+    spark: SparkSession, lake: Lake, table: Named
+) -> None:
+    """Spark's own LIKE is the measure, on texts of each script and on mixed ones; by an index or without."""
+    chance = Random(35)
+    every = [*SCRIPTS.values(), "".join(SCRIPTS.values()), "".join(SCRIPTS.values()) + "aW1-_ \u0301\u3099"]
+    texts = [
+        "".join(chance.choices(letters, k=chance.randint(1, 14))) for letters in every for _ in range(24)
+    ]
+    runs = ["".join(chance.choices(letters, k=length)) for letters in every[:-1] for length in (1, 2, 3)]
+    cuts = (
+        text[at : at + chance.randint(1, 5)]
+        for text in texts[:-24]
+        if (at := chance.randrange(len(text))) >= 0
+    )
+    runs = sorted({*runs, *cuts})
+    name = table("titles")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, title STRING) "
+        "TBLPROPERTIES ('index.words.columns' = 'title', 'index.block-rows' = '8')"
+    )
+    for n in range(0, len(texts), 24):
+        rows = [(at, text) for at, text in enumerate(texts[n : n + 24], n)]
+        spark.createDataFrame(rows, "id INT, title STRING").coalesce(1).writeTo(name).append()
+    spark.createDataFrame([(each,) for each in runs], "run STRING").createOrReplaceTempView("runs")
+    question = f"""
+        SELECT run, id, lake.sys.match(title, run) AS matched, title LIKE concat('%', run, '%') AS liked
+        FROM {name}, runs"""
+    pairs = spark.sql(question).where("matched OR liked").collect()
+    assert [each for each in pairs if not (each.matched and each.liked)] == []
+    liked = {run: [each.id for each in pairs if each.run == run] for run in runs}
+    left_out = 0
+    for run in runs[::9]:
+        frame = spark.sql(f"SELECT id FROM {name} WHERE lake.sys.match(title, '{run}')")
+        left_out += skipped(frame)
+        assert sorted(row.id for row in frame.collect()) == sorted(liked[run]), run
+        assert sorted(
+            lake.catalog.load_table(name.removeprefix("lake."))
+            .read(predicate=col("title").match(run))["id"]
+            .to_pylist()
+        ) == sorted(liked[run]), run
+    assert left_out > len(runs[::9])
+    run = max(runs, key=lambda each: len(liked[each]))
+    others = spark.sql(f"SELECT id FROM {name} WHERE NOT lake.sys.match(title, '{run}')").collect()
+    assert len(others) == len(texts) - len(liked[run])

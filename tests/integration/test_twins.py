@@ -58,6 +58,24 @@ def test_words_of_texts(spark: SparkSession) -> None:
         assert sorted(words(case["text"])) == sorted(case["words"]), case
 
 
+def test_letters_of_scripts_without_blanks(spark: SparkSession) -> None:
+    """The twin of `tests/pushdown/texts/test_unspaced.py`."""
+    jvm: Any = spark.sparkContext._jvm
+    letters = jvm.io.lockgate.spark.files.UnspacedLetters
+    vectors = json.loads((FIXTURES / "unspaced_letters.json").read_text())
+    ranges = vectors["unspaced"]
+    assert list(letters.ranges()) == [number for each in ranges for number in each]
+    assert list(letters.agreedRanges()) == [number for each in vectors["agreed"] for number in each]
+    for first, last, longest in ranges:
+        for letter in (first, (first + last) // 2, last):
+            assert (letters.has(letter), letters.longestPiece(letter)) == (True, longest), hex(letter)
+    for first, last in vectors["agreed"]:
+        assert all(letters.isAgreedOn(each) and not letters.has(each) for each in (first, last)), hex(first)
+    ends = {each for first, last, _ in ranges for each in (first - 1, last + 1)} | {0, 0x10FFFF}
+    for letter in ends:
+        assert letters.has(letter) is any(first <= letter <= last for first, last, _ in ranges), hex(letter)
+
+
 def test_texts_of_columns_of_lineage(spark: SparkSession) -> None:
     twins: Any = spark.sparkContext._jvm.io.lockgate.spark.lineage.LineageTwins
     cases = json.loads((FIXTURES / "lineage_columns.json").read_text())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database.index_segments import opened, report_damage, segment_entries
+from lockgate.framework.index.database.kind_versions import kind_of
 from lockgate.framework.index.database.segment_kinds import VALUES
 from lockgate.framework.options.table_options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
@@ -112,7 +113,7 @@ class _Side:
 
     def _has_values(self, name: PartName) -> bool:
         field = self.field
-        if field is None or (name.kind, name.field) != (VALUES, field.id):
+        if field is None or (kind_of(name), name.field) != (VALUES, field.id):
             return False
         written = parse_type(name.type)
         # The hash of a decimal is that of its digits, which another scale changes.

@@ -13,6 +13,7 @@ from typing import Any
 from lockgate.errors import CommitConflictError, InputError, nearest
 from lockgate.framework.index.database.bounds import bounds_entries, lacks_bounds
 from lockgate.framework.index.database.index_segments import entries_of, is_sound, opened
+from lockgate.framework.index.database.kind_versions import outdated_kind
 from lockgate.framework.index.database.participant import (
     keeps_parts,
     live_only,
@@ -90,6 +91,7 @@ class BuildIndex(Procedure):
             _commit(table, IndexFileChanges(added))
             sizes += [len(each.data) for each in added]
             context.report(f"indexed {len(batch)} files of {table.identifier}")
+        _rewritten(table, lambda: _without_outdated(table), dry_run=False)
         if lacks_bounds(table, table.latest_snapshot()):
             _commit(table, IndexFileChanges())
         return [(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
@@ -122,22 +124,27 @@ def _lacking(
     """Yield the files that no segment covers by all that is asked.
 
     A column that a rule chose lacks nothing where a segment knows the file, since the rule may have left it
-    out there.
+    out there; but it does where only an older version of the kind covers it.
     """
     listed, covered = set[str](), dict[PartName, set[str]]()
+    outdated = dict[tuple[str, int], set[str]]()
     for entry in entries_of(table, table.latest_snapshot()):
         segment = opened(table, entry)
         if segment is not None:
             listed.update(segment.files.names)
             for name, part in segment.parts.items():
-                covered.setdefault(name, set()).update(segment.files.names[n] for n in part.covered)
+                files = {segment.files.names[n] for n in part.covered}
+                covered.setdefault(name, set()).update(files)
+                if (kind := outdated_kind(name)) is not None:
+                    outdated.setdefault((kind, name.field), set()).update(files)
+
+    def lacks(file: str, one: IndexedField) -> bool:
+        if file in covered.get(part_name(one), ()):
+            return False
+        return not one.chosen or file not in listed or file in outdated.get((one.kind, one.field.id), ())
+
     for each in live:
-        file = each.file.file_name
-        missing = [
-            one
-            for one in indexed
-            if (file not in listed if one.chosen else file not in covered.get(part_name(one), ()))
-        ]
+        missing = [one for one in indexed if lacks(each.file.file_name, one)]
         if missing:
             yield _UnindexedFile(each, tuple(missing))
 
@@ -276,8 +283,14 @@ class DropIndex(Procedure):
         table = context.table(arguments["table"])
         check_writable(table.schema)
         columns = arguments["columns"]
-        fields = None if columns is None else {_field_id(table, name) for name in columns}
-        return _rewritten(table, lambda: _dropped(table, fields), dry_run=arguments["dry_run"])
+        if columns is None:
+            return _rewritten(table, lambda: _without_all(table), dry_run=arguments["dry_run"])
+        fields = {_field_id(table, name) for name in columns}
+
+        def is_dropped(part: PartName) -> bool:
+            return part.field in fields
+
+        return _rewritten(table, lambda: _without(table, is_dropped), dry_run=arguments["dry_run"])
 
 
 def _field_id(table: Table, name: str) -> int:
@@ -287,26 +300,34 @@ def _field_id(table: Table, name: str) -> int:
     return table.schema.field(name).id
 
 
-def _dropped(table: Table, fields: set[int] | None) -> _Rewrite:
+def _without_all(table: Table) -> _Rewrite:
+    snapshot = table.latest_snapshot()
+    of_manifests = bounds_entries(table, None if snapshot is None else snapshot.index_manifest)
+    return _Rewrite((*entries_of(table, snapshot), *of_manifests))
+
+
+def _without_outdated(table: Table) -> _Rewrite:
+    """Replace the segments with parts of older versions of their kind, as far as they can be read."""
+    return _without(table, lambda part: outdated_kind(part) is not None, is_sound)
+
+
+def _without(
+    table: Table,
+    is_dropped: Callable[[PartName], bool],
+    can_be_read: Callable[[Segment], bool] = lambda segment: True,
+) -> _Rewrite:
+    """Replace the segments that have parts to drop by ones without these."""
     entries = entries_of(table, table.latest_snapshot())
-    if fields is None:
-        snapshot = table.latest_snapshot()
-        of_manifests = bounds_entries(table, None if snapshot is None else snapshot.index_manifest)
-        return _Rewrite((*entries, *of_manifests))
     found = [
         (entry, segment)
         for entry, segment in _opened(table, entries)
-        if any(part.field in fields for part in segment.parts)
+        if any(map(is_dropped, segment.parts)) and can_be_read(segment)
     ]
-
-    def keeps(part: PartName) -> bool:
-        return part.field not in fields
-
     made = [
         new
         for entry, segment in found
         for new in merged_files(
-            [segment], [partition_of(table, entry)], keeps=lambda p: p.field not in fields
+            [segment], [partition_of(table, entry)], keeps=lambda part: not is_dropped(part)
         )
     ]
     return _Rewrite(tuple(entry for entry, _ in found), tuple(made))

@@ -14,6 +14,7 @@ from pyroaring import BitMap
 from lockgate.errors import InputError
 from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.index.database.collected_keys import blocks_of, read_keys, task_column
+from lockgate.framework.index.database.kind_versions import versioned
 from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, TaskKeys, plugins
 from lockgate.framework.store import IndexedField, TableHandle, indexed_fields
@@ -27,7 +28,7 @@ Words = npt.NDArray[np.uint64]
 def part_name(indexed: IndexedField) -> PartName:
     """Return the name of the part that a column has in segments that are written now."""
     data_type = indexed.field.type.with_nullable(True)
-    return PartName(indexed.kind, indexed.field.id, str(type_to_json(data_type)))
+    return PartName(versioned(indexed.kind), indexed.field.id, str(type_to_json(data_type)))
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class SegmentCollector:
         self._given = given
         self.indexed = indexed_fields(table.schema) if indexed is None else list(indexed)
         self._block_rows = table.options.get_option(index_options.BLOCK_ROWS)
-        self._most_distinct = {each.kind: most_distinct(table, each.kind) for each in self.indexed}
+        self._most_distinct = {part_name(each): most_distinct(table, each.kind) for each in self.indexed}
 
     @property
     def _read(self) -> list[IndexedField]:
@@ -116,7 +117,7 @@ class SegmentCollection:
         self,
         indexed: Sequence[IndexedField],
         block_rows: int,
-        most_distinct: Mapping[str, float],
+        most_distinct: Mapping[PartName, float],
         given: GivenParts | None = None,
     ) -> None:
         kinds = plugins().index_kinds()
@@ -147,11 +148,11 @@ class SegmentCollection:
                 raise InputError(f"a task told the keys of {rows} rows, its file has {self._rows}")
             contents |= self._given.parts
         files = Files(("",), np.array([rows]), np.array([self._block_rows]))
-        kept = {name: part for name, part in contents.items() if self._pays(name.kind, part, rows)}
+        kept = {name: part for name, part in contents.items() if self._pays(name, part, rows)}
         return write_segment(files, kept)
 
-    def _pays(self, kind: str, part: PartContent, rows: int) -> bool:
-        return not part.chosen or len(part.keys) <= self._most_distinct[kind] * rows
+    def _pays(self, name: PartName, part: PartContent, rows: int) -> bool:
+        return not part.chosen or len(part.keys) <= self._most_distinct[name] * rows
 
 
 class _Column:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
-from lockgate.pushdown import Comparison, Op, folded_text
+from lockgate.pushdown import UNSPACED, Comparison, Op, folded_text
 from lockgate.pushdown.index import Key, Keys, ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
 
 VALUES = "values"
@@ -23,7 +23,8 @@ NGRAMS = "ngrams"
 _CUT = np.uint64(28)
 _EQUAL = (Op.EQ, Op.EQ_NULL_SAFE, Op.IN)
 _GRAM = 3
-_ASCII = re.compile(r"[\x00-\x7f]+")
+# Letters of which all engines agree what they are in another case: ASCII's, and those that have none.
+_SAME_CASES = re.compile(f"[\0-\x7f{UNSPACED}]+")
 # Letters beyond ASCII that are one of ASCII in another case, by some engine or other.
 _FOLDED = {"İ": "i", "ı": "i", "ſ": "s", "\N{KELVIN SIGN}": "k"}
 _HOLDS = (Op.CONTAINS, Op.STARTS_WITH, Op.ENDS_WITH, *_EQUAL)
@@ -80,7 +81,7 @@ class Ngrams:
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return all pieces of the one text of the comparison; None if it is shorter than a piece."""
         if comparison.op in (Op.ILIKE, Op.RLIKE):
-            return _every_piece(_ASCII.findall(folded_text(comparison) or ""))
+            return _every_piece(_SAME_CASES.findall(folded_text(comparison) or ""))
         literals = [literal.as_py() for literal in comparison.literals if literal.is_valid]
         if comparison.op not in _HOLDS or len(literals) != 1 or not isinstance(literals[0], str):
             return None

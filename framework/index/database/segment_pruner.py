@@ -14,6 +14,7 @@ from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database.bounds import skipped_manifests
 from lockgate.framework.index.database.index_segments import opened, report_damage, segment_entries
 from lockgate.framework.index.database.joins import joined_files
+from lockgate.framework.index.database.kind_versions import kind_of
 from lockgate.framework.plugins import (
     AskedKeys,
     CandidateFile,
@@ -188,14 +189,16 @@ class _Answers:
         # `_normalized` holds the comparison, so no other one has its id.
         key = (id(comparison), name.kind, name.type)
         if key not in self._keys:
-            kind = plugins().index_kinds()[name.kind]
-            self._keys[key] = kind.lookup_keys(comparison, parse_type(name.type))
+            kind = kind_of(name)
+            assert kind is not None, "other parts are left out before"
+            lookup_keys = plugins().index_kinds()[kind].lookup_keys
+            self._keys[key] = lookup_keys(comparison, parse_type(name.type))
         return self._keys[key]
 
 
 def _fits(name: PartName, column: DataField) -> bool:
     """Say whether a part is of a column, whose values have stayed what they were written as."""
-    if name.field != column.id or name.kind not in plugins().index_kinds():
+    if name.field != column.id or kind_of(name) is None:
         return False
     written = parse_type(name.type)
     return written == column.type.with_nullable(True) or can_widen(written, column.type)

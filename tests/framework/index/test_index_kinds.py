@@ -36,6 +36,10 @@ ODD = [
     "é",
     "ſı\N{KELVIN SIGN}İab",
     "SIKIAB",
+    "\N{KELVIN SIGN}投标İ",
+    "WiFi密码本",
+    "か\u3099ー・ｽｷ",
+    "ชื่อเล่น๑",
 ]
 
 
@@ -106,6 +110,7 @@ class TestWords(IndexKindConformance):
 
     def predicates(self) -> Sequence[Comparison]:
         terms = ["fox", "FOX quick", "fox, 12", "deadbeef00", "abc", "", "投标", "İSTANBUL", "Straße"]
+        terms += ["密码", "码本 wifi", "标", "か", "ー", "ชื่อ", "อเล่น๑", "密本", "K"]
         return [col("c").match(each) for each in terms]
 
 
@@ -171,6 +176,44 @@ def test_patterns_leave_out_files_in_any_combination(catalog: Catalog) -> None:
     assert files(command.match("number 2")) == 4  # numbers are no words of the index
     assert files(~command.like("%Tool1%") & command.match("abc1def")) == 1
     assert files(~(command.like("%Tool%") | command.is_null())) == 4
+
+
+def test_unspaced_runs_leave_out_files_in_any_combination(catalog: Catalog) -> None:
+    schema = pa.schema([("id", pa.int64()), ("title", pa.string())])
+    options = {"index.words.columns": "title", "index.block-rows": "2"}
+    table = catalog.create_table("db.t", Schema.from_arrow(schema, options=options))
+    of_files = ["招标公告WiFi密码", "投标书的格式", "東京タワーへ行く", "ชื่อเล่นภาษาไทย"]
+    for title in of_files:
+        titles = ["关于公告", f"2026年{title}第1版", None, "Wi-Fi"]
+        table.append(pa.table({"id": range(4), "title": titles}))
+    title = col("title")
+
+    def files(predicate: Any) -> int:
+        wanted = table.read().filter(to_arrow_expression(predicate, table.schema.arrow_schema))
+        assert table.read(predicate=predicate).equals(wanted)
+        return sum(len(split.files) for split in table.scan(predicate=predicate).splits)
+
+    assert files(title.match("投标")) == 1
+    assert files(title.match("标")) == 2
+    assert files(title.match("投标 格式")) == 1
+    assert files(title.match("公告")) == 4
+    assert files(title.match("标公")) == 1  # runs have no words
+    assert files(title.match("WIFI")) == 1
+    assert files(title.match("wi 关于")) == 0  # no block has both
+    assert files(title.match("タワー")) == 1
+    assert files(title.match("タ")) == 4  # too short to tell
+    assert files(title.match("เล่น")) == 1
+    assert files(title.match("เล่น") | title.match("行く")) == 2
+    assert files(~title.match("投标")) == 4
+    assert files(~title.match("投标") & title.match("书的")) == 1
+    assert table.read(predicate=~title.match("投标")).num_rows == 11
+    plain = catalog.create_table(
+        "db.plain", Schema.from_arrow(schema, options={"index.ngrams.columns": "title"})
+    )
+    for each in of_files:
+        plain.append(pa.table({"id": [1], "title": [each]}))
+    for predicate in (title.match("投标"), title.ilike("%タワー%大阪%") | title.ilike("%投标%")):
+        assert sum(len(split.files) for split in plain.scan(predicate=predicate).splits) == 1
 
 
 def test_blooms_of_few_values_leave_out_files(catalog: Catalog) -> None:

@@ -2,7 +2,9 @@ package io.lockgate.spark.files;
 
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -14,9 +16,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * {@code match(text, terms)}: whether each word of the terms is a word of the text. Words consist
- * of letters, their marks and digits, and are compared in lower case, letter by letter. A twin of
- * pushdown/texts/patterns.py.
+ * {@code match(text, terms)}: whether each word of the terms is a word of the text, and each
+ * unspaced run of the terms is anywhere in it. Words consist of letters, their marks and digits,
+ * runs of {@link UnspacedLetters} and their marks. All are compared in lower case, letter by
+ * letter. A twin of pushdown/texts/patterns.py.
  */
 public final class WordMatch implements UnboundFunction {
   public static final String NAME = "match";
@@ -37,7 +40,7 @@ public final class WordMatch implements UnboundFunction {
   @Override
   public String description() {
     return "match(text, terms): whether each word of the terms is a word of the text, in any case"
-        + " and order";
+        + " and order; of scripts without blanks between words, whether it is anywhere in the text";
   }
 
   @Override
@@ -45,28 +48,74 @@ public final class WordMatch implements UnboundFunction {
     return NAME;
   }
 
-  /** The words of a text in lower case. */
+  /** The words and unspaced runs of a text in lower case. */
   public static Set<String> words(String text) {
-    Set<String> found = new HashSet<>();
-    StringBuilder word = new StringBuilder();
-    text.codePoints()
-        .map(Character::toLowerCase)
-        .forEach(
-            each -> {
-              if (isOfWord(each)) {
-                word.appendCodePoint(each);
-              } else if (!word.isEmpty()) {
-                found.add(word.toString());
-                word.setLength(0);
-              }
-            });
-    if (!word.isEmpty()) {
-      found.add(word.toString());
+    return wordsOfLowerCase(lower(text));
+  }
+
+  /** The words also of an engine that takes letters that it does not know for blanks. */
+  public static Set<String> wordsOfAnyEngine(String text) {
+    String lower = lower(text);
+    Set<String> found = wordsOfLowerCase(lower);
+    if (!lower.codePoints().allMatch(UnspacedLetters::isAgreedOn)) {
+      StringBuilder agreed = new StringBuilder(lower.length());
+      lower
+          .codePoints()
+          .map(each -> UnspacedLetters.isAgreedOn(each) ? each : ' ')
+          .forEach(agreed::appendCodePoint);
+      found.addAll(wordsOfLowerCase(agreed.toString()));
     }
     return found;
   }
 
-  /** Tells whether a letter in lower case is one of words, as this JVM's Unicode has it. */
+  private static String lower(String text) {
+    StringBuilder lower = new StringBuilder(text.length());
+    text.codePoints().map(Character::toLowerCase).forEach(lower::appendCodePoint);
+    return lower.toString();
+  }
+
+  private static Set<String> wordsOfLowerCase(String text) {
+    Set<String> found = new HashSet<>();
+    int start = 0; // of the open word or run
+    boolean inRun = false;
+    int length = text.length();
+    for (int at = 0; at < length; ) {
+      int letter = text.codePointAt(at);
+      boolean unspaced = UnspacedLetters.has(letter);
+      boolean goesOn =
+          inRun ? unspaced || isMark(letter) : !unspaced && isOfWord(letter); // or begins a word
+      if (!goesOn) {
+        add(text, start, at, found);
+        inRun = unspaced;
+        start = unspaced || isOfWord(letter) ? at : at + Character.charCount(letter);
+      }
+      at += Character.charCount(letter);
+    }
+    add(text, start, length, found);
+    return found;
+  }
+
+  private static void add(String text, int start, int end, Set<String> found) {
+    if (start < end) {
+      found.add(text.substring(start, end));
+    }
+  }
+
+  /** Tells whether what {@link #words} found is an unspaced run. */
+  public static boolean isRun(String word) {
+    return UnspacedLetters.has(word.codePointAt(0));
+  }
+
+  private static boolean isMark(int letter) {
+    int type = Character.getType(letter);
+    return type == Character.NON_SPACING_MARK
+        || type == Character.ENCLOSING_MARK
+        || type == Character.COMBINING_SPACING_MARK;
+  }
+
+  /**
+   * Tells whether a letter in lower case is one of words or marks, as this JVM's Unicode has it.
+   */
   public static boolean isOfWord(int letter) {
     return switch (Character.getType(letter)) {
       case Character.UPPERCASE_LETTER,
@@ -88,7 +137,8 @@ public final class WordMatch implements UnboundFunction {
   /** The function with its arguments. */
   public static final class Bound extends BoundScalar<Boolean> {
     private transient UTF8String terms;
-    private transient Set<String> wanted;
+    private transient Set<String> words;
+    private transient Set<String> runs;
 
     Bound(StructType input) {
       super(NAME, input);
@@ -115,12 +165,18 @@ public final class WordMatch implements UnboundFunction {
       if (input.isNullAt(0) || input.isNullAt(1)) {
         return null;
       }
-      UTF8String asked = input.getUTF8String(1);
-      if (!asked.equals(terms)) {
-        terms = asked.copy();
-        wanted = words(asked.toString());
+      UTF8String given = input.getUTF8String(1);
+      if (!given.equals(terms)) {
+        terms = given.copy();
+        Map<Boolean, Set<String>> found =
+            WordMatch.words(given.toString()).stream()
+                .collect(Collectors.partitioningBy(WordMatch::isRun, Collectors.toSet()));
+        words = found.get(false);
+        runs = found.get(true);
       }
-      return words(input.getUTF8String(0).toString()).containsAll(wanted);
+      String text = lower(input.getUTF8String(0).toString());
+      return runs.stream().allMatch(text::contains)
+          && (words.isEmpty() || wordsOfLowerCase(text).containsAll(words));
     }
   }
 }

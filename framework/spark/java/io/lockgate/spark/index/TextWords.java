@@ -1,5 +1,6 @@
 package io.lockgate.spark.index;
 
+import io.lockgate.spark.files.UnspacedLetters;
 import io.lockgate.spark.files.WordMatch;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -8,21 +9,14 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The words of texts, but for numbers and hexadecimal ones of eight digits or more, as
- * framework/index/database/words.py makes them.
+ * The words of texts, but for numbers and hexadecimal ones of eight digits or more, and the pieces
+ * of unspaced runs, as framework/index/database/words.py makes them.
  */
 final class TextWords implements ColumnKeys.Source {
   private static final int LEAST_HEXADECIMAL = 8;
   // Java 17 has Unicode 13. Python's version is the same or a later one, so that it may know
-  // letters
-  // that this one does not, but agrees about those that this one has.
+  // letters that this one does not, but agrees about those that this one has.
   private static final boolean HAS_UNICODE_13 = Runtime.version().feature() == 17;
-  // First and last letters that all versions know: Latin to Cyrillic, punctuation, kana, Chinese,
-  // Korean, and full width.
-  private static final int[] IN_ALL_VERSIONS = {
-    0, 0x52F, 0x2000, 0x206F, 0x3000, 0x30FF, 0x4E00, 0x9FEF, 0xAC00, 0xD7A3, 0xFF00, 0xFFEF
-  };
-
   private byte[] word = new byte[64];
   private int length;
 
@@ -63,23 +57,43 @@ final class TextWords implements ColumnKeys.Source {
     if (!text.codePoints().allMatch(TextWords::isAgreedOn)) {
       return false;
     }
-    for (String each : WordMatch.words(text)) {
-      byte[] bytes = each.getBytes(StandardCharsets.UTF_8);
-      add(bytes, bytes.length, keys);
+    for (String each : WordMatch.wordsOfAnyEngine(text)) {
+      if (WordMatch.isRun(each)) {
+        addPieces(each, keys);
+      } else {
+        byte[] bytes = each.getBytes(StandardCharsets.UTF_8);
+        add(bytes, bytes.length, keys);
+      }
     }
     return true;
   }
 
+  /** Adds the longest piece at each letter of a run, and the one that is a letter shorter. */
+  private static void addPieces(String run, KeySet keys) {
+    int[] letters = run.codePoints().toArray();
+    byte[] bytes = run.getBytes(StandardCharsets.UTF_8);
+    byte[] piece = new byte[bytes.length];
+    int[] starts = new int[letters.length + 1]; // of each letter in the bytes
+    for (int i = 0; i < letters.length; i++) {
+      starts[i + 1] = starts[i] + (letters[i] < 0x800 ? 2 : letters[i] < 0x10000 ? 3 : 4);
+    }
+    for (int start = 0; start < letters.length; start++) {
+      int longest = UnspacedLetters.longestPiece(letters[start]);
+      for (int end = start + longest - 1; end <= start + longest && end <= letters.length; end++) {
+        int length = starts[end] - starts[start];
+        System.arraycopy(bytes, starts[start], piece, 0, length);
+        keys.add(ValueKeys.key(piece, length));
+      }
+    }
+  }
+
   /** Tells whether Python takes a letter for what this JVM does. */
   private static boolean isAgreedOn(int letter) {
-    if (Character.getType(letter) == Character.UNASSIGNED) {
-      return false;
+    if (UnspacedLetters.isAgreedOn(letter)) {
+      return true;
     }
-    boolean agreed = HAS_UNICODE_13 || !WordMatch.isOfWord(letter);
-    for (int i = 0; i < IN_ALL_VERSIONS.length && !agreed; i += 2) {
-      agreed = letter >= IN_ALL_VERSIONS[i] && letter <= IN_ALL_VERSIONS[i + 1];
-    }
-    return agreed;
+    return Character.getType(letter) != Character.UNASSIGNED
+        && (HAS_UNICODE_13 || !WordMatch.isOfWord(letter));
   }
 
   private static void add(byte[] word, int length, KeySet keys) {
