@@ -88,10 +88,10 @@ def test_the_jars_of_a_wheel_are_those_of_its_sources(jar: Path, monkeypatch: py
     with zipfile.ZipFile(jar, "a") as archive:
         archive.comment = b"0" * 64
     shutil.copyfile(jar, jar.with_name("lockgate-spark-4.3_2.13-0.0.1.jar"))
-    assert build_connector.jar_faults() == [
+    assert set(build_connector.jar_faults()) == {
         "lockgate-spark-4.3_2.13-0.0.1.jar is of another version",
         f"{jar.name} was made of other sources",
-    ]
+    }
 
 
 def test_each_class_is_there_once_for_each_spark() -> None:
