@@ -23,6 +23,17 @@ from lockgate.framework.io.limits import checked_size, most_metadata
 TEMPORARY_PREFIX = ".lockgate-"
 
 
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Let an error for want of room name the file; the system names none where a file is open already."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:
+            error.filename = path
+        raise
+
+
 class LocalFileSystem:
     """Files of this machine; see `FileSystem` for what each method promises."""
 
@@ -37,7 +48,7 @@ class LocalFileSystem:
     def create(self, path: str) -> Iterator[BinaryIO]:
         temporary = _temporary_path(path)
         try:
-            with open(temporary, "xb") as file:
+            with _naming(path), open(temporary, "xb") as file:
                 yield file
                 _persist(file)
             _link_new(temporary, path)
@@ -52,7 +63,7 @@ class LocalFileSystem:
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = _temporary_path(path)
         try:
-            with open(temporary, "xb") as file:
+            with _naming(path), open(temporary, "xb") as file:
                 file.write(data)
                 _persist(file)
             os.replace(temporary, path)

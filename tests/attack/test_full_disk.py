@@ -9,12 +9,12 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from full_disk import fill, small_disk
 
 from lockgate.errors import LockgateError
 from lockgate.framework.io import LocalFileSystem
@@ -28,20 +28,12 @@ from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshot
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.pushdown import col
 
-BYTES = 1 << 20
 
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte; the test is skipped where this process may not mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={BYTES}", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=False)
+@pytest.fixture(name="small_disk")
+def fixture_of_a_small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte."""
+    with small_disk(tmp_path / "disk") as folder:
+        yield folder
 
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.binary())])
@@ -73,17 +65,6 @@ def failure(work: Callable[[], object]) -> LockgateError | None:
     except LockgateError as error:
         return error
     return None
-
-
-def fill(folder: Path) -> Path:
-    """Take what room there is, but for some bytes."""
-    path = folder / "ballast"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
-    with suppress(OSError):
-        while True:
-            os.write(descriptor, b"\0" * 512)
-    os.close(descriptor)
-    return path
 
 
 def test_writing_and_upkeep_on_a_full_disk(small_disk: Path) -> None:

@@ -6,12 +6,15 @@ goes through a file system that fails at one operation, whichever it is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from faults import LOST, REFUSED, FaultyFileSystem
+from full_disk import fill, small_disk
 from pyspark.errors import PySparkException
 
 import lockgate
@@ -149,3 +152,82 @@ def test_creating_from_a_query(
                 spark.sql(f"CREATE TABLE lake.{name} AS SELECT 1 AS id")
             assert files.failed
             assert rows(spark, f"lake.{name}") == [(1,)]
+
+
+@pytest.fixture(scope="module")
+def crowded(lake: Lake, key_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The disk of a catalog of the same name, with room for little."""
+    with small_disk(tmp_path_factory.mktemp("disks") / "disk") as folder:
+        keys = f"file:{key_file}"
+        lockgate.connect(str(folder / "lake"), spark=lake.spark, catalog="crowded", keys=keys)
+        lake.spark.sql("CREATE NAMESPACE crowded.db")
+        yield folder
+
+
+IN_TASKS = (
+    r"StorageFullError: data file \S*/db\S*/t\S*/data-\S* cannot be written \(No space left on device\): "
+    "nothing of the statement is visible; make room there, and run it again"
+)
+IN_DRIVER = r"/db\S*/t_\S*: no space is left there \(No space left on device\): free some, then do it again"
+NOISE = "SELECT CAST(id + 100 AS INT) AS id, sha2(CAST(id AS STRING), 512) AS v FROM range(40000)"
+# The options of the table, and a statement that needs more room than there is, or finds none.
+CROWDED: dict[str, tuple[str, str]] = {
+    "append": ("", f"INSERT INTO {{t}} {NOISE}"),
+    "key": ("TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')", f"INSERT INTO {{t}} {NOISE}"),
+    "parquet": ("TBLPROPERTIES ('file.format' = 'parquet')", f"INSERT INTO {{t}} {NOISE}"),
+    "encrypted": ("TBLPROPERTIES ('orc.encrypt' = 'pii:v')", f"INSERT INTO {{t}} {NOISE}"),
+    "buckets": ("PARTITIONED BY (p)", f"INSERT INTO {{t}} SELECT *, id % 20 FROM ({NOISE})"),
+    "delete": ("", "DELETE FROM {t} WHERE id = 1"),
+    "merge": (
+        "",
+        f"MERGE INTO {{t}} t USING ({NOISE}) s ON t.id = s.id - 99 "
+        "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *",
+    ),
+}
+
+
+def held(spark: SparkSession, folder: Path) -> list[str]:
+    """Return the files below a folder that the JVM has open."""
+    jvm: Any = spark._jvm
+    links = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/fd")
+    found = []
+    for link in links.iterdir():
+        with suppress(FileNotFoundError):
+            found.append(str(link.readlink()))
+    return [target for target in found if target.startswith(str(folder))]
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file() and ".lockgate" not in path.parts}
+
+
+# The others take the same way.
+QUICK = {"append", "parquet", "merge", "delete"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in CROWDED]
+)
+def test_a_statement_on_a_full_disk(spark: SparkSession, crowded: Path, name: str) -> None:
+    """What was to be written where is named, nothing of it is visible, and no file stays open."""
+    options, statement = CROWDED[name]
+    table = f"crowded.db.t_{name}"
+    column = ", p INT" if "PARTITIONED" in options else ""
+    spark.sql(f"CREATE TABLE {table} (id INT, v STRING{column}) {options}")
+    values = ", ".join(f"({number}, 'a'{', 1' if column else ''})" for number in (1, 2, 3))
+    spark.sql(f"INSERT INTO {table} VALUES {values}")
+    before, files = rows(spark, table), files_of(crowded)
+    needs_room = NOISE in statement
+    ballast = None if needs_room else fill(crowded)
+    with pytest.raises(PySparkException, match=IN_TASKS if needs_room else IN_DRIVER):
+        spark.sql(statement.format(t=table))
+    if ballast is not None:
+        ballast.unlink()
+    # Other tasks of the statement may still be on their way to end.
+    end = time.monotonic() + 60
+    while (held(spark, crowded) or files_of(crowded) != files) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert held(spark, crowded) == []
+    assert files_of(crowded) == files
+    assert rows(spark, table) == before
+    spark.sql(f"DROP TABLE {table}")

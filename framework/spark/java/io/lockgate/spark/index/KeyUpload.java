@@ -8,6 +8,7 @@ import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
@@ -47,7 +48,7 @@ public final class KeyUpload {
     written.add(path);
     try (OutputStream out = files.create(path, false)) {
       out.write(keys);
-    } catch (IOException failure) {
+    } catch (IOException | FSError failure) {
       LOG.warn(
           "the driver reads the indexed columns of {}: its keys cannot be written", file, failure);
       discard(path);

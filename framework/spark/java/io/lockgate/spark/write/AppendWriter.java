@@ -102,12 +102,4 @@ final class AppendWriter extends TaskWriter {
     }
     open.clear();
   }
-
-  @Override
-  void discardAll() throws IOException {
-    for (Open target : open.values()) {
-      target.file.discard();
-    }
-    open.clear();
-  }
 }

@@ -7,6 +7,7 @@ import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.index.KeyCollector;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -46,19 +47,31 @@ public final class DataFileWriter {
     this.spec = spec;
     this.path = path;
     this.files = FileOutput.raw(path.getFileSystem(conf));
-    this.output = FileOutput.open(spec, conf, path);
+    try {
+      this.output = FileOutput.open(spec, conf, path);
+    } catch (IOException | RuntimeException | FSError failure) {
+      throw WriteFailures.named(path.toString(), failure);
+    }
   }
 
   /** Adds a row, whose table columns begin at {@code offset}. */
   public void write(InternalRow row, int offset) throws IOException {
-    output.write(row, offset);
+    try {
+      output.write(row, offset);
+    } catch (IOException | RuntimeException | FSError failure) {
+      throw WriteFailures.named(path.toString(), failure);
+    }
     collect(row, offset);
     rows++;
   }
 
   /** Adds a row of a key table; rows come in the order of their keys. */
   public void write(InternalRow row, int offset, long sequence, byte kind) throws IOException {
-    output.write(row, offset, sequence, kind);
+    try {
+      output.write(row, offset, sequence, kind);
+    } catch (IOException | RuntimeException | FSError failure) {
+      throw WriteFailures.named(path.toString(), failure);
+    }
     collect(row, offset);
     rows++;
     deletes += kind == DELETE || kind == UPDATE_BEFORE ? 1 : 0;
@@ -94,7 +107,11 @@ public final class DataFileWriter {
 
   /** Finishes the file and describes it for the commit. */
   public ObjectNode finish() throws IOException {
-    output.close();
+    try {
+      output.close();
+    } catch (IOException | RuntimeException | FSError failure) {
+      throw WriteFailures.named(path.toString(), failure);
+    }
     ObjectNode file = JsonNodeFactory.instance.objectNode();
     file.put("name", path.getName())
         .put("size", files.getFileStatus(path).getLen())
@@ -122,7 +139,10 @@ public final class DataFileWriter {
 
   /** Closes the file whatever state it is in, and deletes it. */
   void discard() throws IOException {
-    output.abandon();
-    files.delete(path, false);
+    try {
+      output.abandon();
+    } finally {
+      files.delete(path, false);
+    }
   }
 }

@@ -13,7 +13,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Locale;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
@@ -38,6 +38,7 @@ final class OrcOutput implements FileOutput {
   private static final int KIND_ID = Integer.MAX_VALUE - 2;
 
   private final WriteSpec spec;
+  private final OneFile files;
   private final TaggingFiles tagging;
   private final Writer writer;
   private final VectorizedRowBatch batch;
@@ -46,7 +47,7 @@ final class OrcOutput implements FileOutput {
 
   OrcOutput(WriteSpec spec, Configuration conf, Path path) throws IOException {
     this.spec = spec;
-    FileSystem files = FileOutput.raw(path.getFileSystem(conf));
+    this.files = new OneFile(FileOutput.raw(path.getFileSystem(conf)));
     this.before = spec.keyed() ? spec.trimmedKey().length + 2 : 0;
     TypeDescription schema = schema(spec);
     CompressionKind compression =
@@ -69,13 +70,22 @@ final class OrcOutput implements FileOutput {
       // configuration, ORC writes in the clear for encrypted columns too, and of their true values.
       options.fileSystem(tagging).blockPadding(false).bloomFilterColumns("");
     }
-    this.writer = Masks.createWriter(path, options);
+    this.writer = created(path, options);
     this.batch = schema.createRowBatch(BATCH_ROWS);
     batch.reset();
     this.writers =
         spec.fields().stream()
             .map(field -> FieldWriters.of(field.type()))
             .toArray(FieldWriters.ValueWriter[]::new);
+  }
+
+  private Writer created(Path path, OrcFile.WriterOptions options) throws IOException {
+    try {
+      return Masks.createWriter(path, options);
+    } catch (IOException | RuntimeException | FSError failure) {
+      files.abandon(null);
+      throw failure;
+    }
   }
 
   private static Configuration settings(Configuration conf, WriteSpec spec) {
@@ -184,9 +194,7 @@ final class OrcOutput implements FileOutput {
   @Override
   public void abandon() throws IOException {
     try {
-      writer.close();
-    } catch (IOException | RuntimeException ignored) {
-      // The file is deleted: what became of it does not matter.
+      files.abandon(writer);
     } finally {
       if (tagging != null) {
         tagging.abandon();

@@ -46,6 +46,7 @@ final class ParquetOutput implements FileOutput {
   }
 
   private final WriteSpec spec;
+  private final OneFile files;
   private final ParquetWriter<FileRow> writer;
   private final FileRow current = new FileRow();
   private final boolean[] nan;
@@ -53,7 +54,7 @@ final class ParquetOutput implements FileOutput {
   ParquetOutput(WriteSpec spec, Configuration conf, Path path) throws IOException {
     this.spec = spec;
     this.nan = new boolean[spec.fields().size()];
-    FileSystem files = FileOutput.raw(path.getFileSystem(conf));
+    this.files = new OneFile(FileOutput.raw(path.getFileSystem(conf)));
     Configuration settings = new Configuration(conf);
     settings.setInt("parquet.compression.codec.zstd.level", ZSTD_LEVEL);
     // Of a session that encrypts its own Parquet files; no reader of this table has its keys.
@@ -128,11 +129,7 @@ final class ParquetOutput implements FileOutput {
 
   @Override
   public void abandon() {
-    try {
-      writer.close();
-    } catch (IOException | RuntimeException ignored) {
-      // The file is deleted: what became of it does not matter.
-    }
+    files.abandon(writer);
   }
 
   /** Gives rows to Parquet. */

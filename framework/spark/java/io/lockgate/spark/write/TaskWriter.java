@@ -33,6 +33,7 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
   private final String attempt;
   private final KeyUpload sentKeys;
   private final List<Path> paths = new ArrayList<>();
+  private final List<DataFileWriter> unfinished = new ArrayList<>();
   private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
 
   TaskWriter(WriteSpec spec, Configuration conf, String attempt) throws IOException {
@@ -64,9 +65,6 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
 
   /** Closes all files that are being written and describes them by {@link #finish}. */
   abstract void finishAll() throws IOException;
-
-  /** Closes and deletes all files that are being written. */
-  abstract void discardAll() throws IOException;
 
   WriteSpec spec() {
     return spec;
@@ -124,7 +122,9 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
                 + "."
                 + spec.format());
     paths.add(path);
-    return new DataFileWriter(spec, conf, path, keys);
+    DataFileWriter file = new DataFileWriter(spec, conf, path, keys);
+    unfinished.add(file);
+    return file;
   }
 
   void finish(Bucket bucket, DataFileWriter file) throws IOException {
@@ -141,6 +141,7 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
     message.put("bucket", bucket.number()).put("total_buckets", spec.buckets());
     message.put("changelog", changelog);
     ObjectNode described = file.finish();
+    unfinished.remove(file);
     message.set("file", described);
     message.set(
         "index_keys",
@@ -157,7 +158,10 @@ public abstract class TaskWriter implements DataWriter<InternalRow> {
 
   @Override
   public void abort() throws IOException {
-    discardAll();
+    for (DataFileWriter file : unfinished) {
+      file.discard();
+    }
+    unfinished.clear();
     for (Path path : paths) {
       FileOutput.raw(path.getFileSystem(conf)).delete(path, false);
     }

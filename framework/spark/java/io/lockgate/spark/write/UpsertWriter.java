@@ -301,18 +301,6 @@ final class UpsertWriter extends TaskWriter {
   }
 
   @Override
-  void discardAll() throws IOException {
-    if (file != null) {
-      file.discard();
-      file = null;
-    }
-    if (changelog != null) {
-      changelog.discard();
-      changelog = null;
-    }
-  }
-
-  @Override
   public void close() throws IOException {
     sorter.cleanupResources();
   }
