@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, OptionError, UnsupportedTypeError, nearest
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
@@ -119,6 +120,7 @@ def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequenc
     return lambda values: any(test(values) for test in wanted)
 
 
+@checked_arguments
 def parse_where(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:
     """Return a predicate on partition values: whether a condition in SQL is true of them.
 

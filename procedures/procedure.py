@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import plugins
@@ -59,6 +60,7 @@ class Parameter:
         return head + "".join(word.capitalize() for word in rest)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ProcedureContext:
     """The context of a call.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     InputError,
     LockgateError,
@@ -53,6 +54,7 @@ def names() -> list[str]:
     return sorted(plugins().procedures())
 
 
+@checked_arguments
 def find(name: str) -> Procedure:
     """Return the procedure called `name`, in snake_case or camelCase; ProcedureNotFoundError otherwise."""
     procedures = plugins().procedures()
@@ -65,6 +67,7 @@ def find(name: str) -> Procedure:
     raise ProcedureNotFoundError(f"there is no procedure {name!r}{hint}")
 
 
+@checked_arguments
 def check(procedure: Procedure) -> Procedure:
     """Return the procedure if its declaration is sound; PluginError otherwise."""
     try:
@@ -96,6 +99,7 @@ def _check_names(procedure: Procedure) -> None:
         optional = optional or not parameter.required
 
 
+@checked_arguments
 def bind(procedure: Procedure, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value for every parameter: positional arguments first, then named ones, then defaults.
 
@@ -137,6 +141,7 @@ def _value(procedure: Procedure, parameter: Parameter, value: Any) -> Any:
         raise InputError(f"{procedure.name}: argument {parameter.name!r}: {error}") from None
 
 
+@checked_arguments
 @named_errors
 def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any) -> ProcedureResult:
     """Run the procedure `name` and return its rows.
@@ -231,6 +236,7 @@ def _warehouse(context: ProcedureContext) -> str | None:
     return None if catalog is None else catalog.file_system.uri(catalog.warehouse).rstrip("/")
 
 
+@checked_arguments
 def signature(procedure: Procedure) -> str:
     """Return `name(table STRING, dry_run BOOLEAN DEFAULT false)`."""
     parts = []

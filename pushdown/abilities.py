@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.pushdown.arrow_expressions import unsupported_reason
 from lockgate.pushdown.description import describe
@@ -41,6 +42,7 @@ class Accepted:
     guaranteed: bool
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class FilterPushDown:
     """The answer to `apply_filters`: every filter is in at least one of the two lists.
@@ -140,6 +142,7 @@ class SupportsRuntimeFilterPushDown(Protocol):
         """
 
 
+@checked_arguments
 def split_filters(
     filters: Sequence[Predicate | None],
     schema: pa.Schema,

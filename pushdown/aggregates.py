@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.pushdown.description import describe_field
 from lockgate.pushdown.predicates import FieldPath
@@ -24,6 +25,7 @@ class Function(enum.Enum):
     MAX = "MAX"
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Aggregate:
     """A function of one column; COUNT without a field counts rows. InputError for any other function without

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import ColumnNotFoundError, UnsupportedTypeError, nearest
 from lockgate.pushdown.predicates import (
     PATTERNS,
@@ -61,6 +62,7 @@ def to_arrow_expression(predicate: Predicate, schema: pa.Schema) -> Expression:
     return _ToArrow(schema).visit(predicate)
 
 
+@checked_arguments
 def filter_table(table: pa.Table, predicate: Predicate) -> pa.Table:
     """Keep the rows for which `predicate` is true."""
     return table.filter(to_arrow_expression(predicate, table.schema))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -90,7 +90,10 @@ class Comparison(Predicate):
     literals: tuple[pa.Scalar, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.field or not all(isinstance(name, str) and name for name in self.field):
+        if not isinstance(self.op, Op):
+            raise InputError(f"a comparison takes an operator, such as Op.EQ, not {type(self.op).__name__}")
+        names = self.field if isinstance(self.field, Collection) else ()
+        if not names or not all(isinstance(name, str) and name for name in names):
             raise InputError(f"a field is a path of names, not {self.field!r}")
         if any(not isinstance(literal, pa.Scalar) for literal in self.literals):
             raise InputError(f"the literals of {self.op.value} must be pyarrow scalars")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.pushdown.iso_times import parse_iso_date, parse_iso_datetime
 from lockgate.pushdown.predicates import (
@@ -53,6 +54,7 @@ _RESERVED = frozenset("AND OR NOT IN IS NULL BETWEEN LIKE TRUE FALSE CASE WHEN S
 Value = str | int | Decimal | bool | datetime.date | datetime.datetime
 
 
+@checked_arguments
 def parse_condition(text: str) -> Predicate:
     """Return the predicate of a condition; raises InputError, without the text, if it is not understood."""
     try:

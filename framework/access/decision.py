@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.access.mask import Mask, stricter
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, columns_of, conjuncts
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Decision:
     """An answer: allowed, perhaps with some rows and values hidden, or denied with the grants to apply for.

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.access.decision import Decision
 from lockgate.framework.access.masked_sql import mask_sql
 from lockgate.pushdown import AlwaysTrue, to_sql
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class SqlDecision:
     """An answer about SELECT on a relation, in expressions of Spark's SQL over its columns.

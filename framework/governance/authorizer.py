@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import PolicyError
 from lockgate.framework.access import (
     AccessRequest,
@@ -65,6 +66,7 @@ class PolicyProvider(Protocol):
         """Return it; raises PolicyError if there are no policies to go by."""
 
 
+@checked_arguments
 @dataclass
 class RangerAuthorizer:
     """Decides about the tables of one warehouse; register it as a plugin.

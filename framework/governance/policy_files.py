@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import PolicyError
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
@@ -39,6 +40,7 @@ def engine_of(
     )
 
 
+@checked_arguments
 class PolicyFiles:
     """The policies of a file or a folder; it checks for changes at most every `seconds`."""
 

@@ -60,6 +60,12 @@ def errors_named() -> Iterator[None]:
         if better is None:
             raise
         raise better from error
+    except UnicodeEncodeError as error:
+        # Its text would show the whole argument.
+        code = f"U+{ord(error.object[error.start]):04X}"
+        raise InputError(
+            f"a text cannot hold {code}, half of a surrogate pair, which is no character"
+        ) from None
     except ValueError as error:
         if str(error) != "embedded null byte":
             raise

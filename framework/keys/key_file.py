@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     AlreadyExistsError,
+    FileMissingError,
     InputError,
     KeyDeniedError,
     KeyServiceError,
@@ -32,6 +34,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _State = tuple[int, int, int, int]
 
 
+@checked_arguments
 class KeyFileProvider(KeyProvider):
     """Holds the keys of a key file, which must be readable by its owner only (mode 0600).
 
@@ -99,6 +102,7 @@ class KeyFileProvider(KeyProvider):
             return self._keys
 
 
+@checked_arguments
 @named_errors
 def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: int = 128) -> KeyFileProvider:
     """Create a key file with a fresh random key, version 0, for each of `names`.
@@ -118,6 +122,8 @@ def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: in
         raise AlreadyExistsError(
             f"{os.fspath(path)} exists; a key file is never overwritten, since that would lose its keys"
         ) from None
+    except FileNotFoundError:
+        raise FileMissingError(f"the folder of the key file {os.fspath(path)!r} does not exist") from None
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(_dump(keys))
@@ -128,6 +134,8 @@ def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: in
     return KeyFileProvider(path)
 
 
+@checked_arguments
+@named_errors
 def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = None) -> KeyMetadata:
     """Add a fresh version of the key `name` (or a new key) to a key file; files written from now on use it.
 

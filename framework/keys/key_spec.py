@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, OptionError, nearest
 from lockgate.framework.keys.key_file import KeyFileProvider
 from lockgate.framework.keys.provider import KeyProvider, NoKeys
@@ -13,6 +14,7 @@ from lockgate.framework.keys.provider import KeyProvider, NoKeys
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 
 
+@checked_arguments
 def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvider:
     """Return the provider that a setting names.
 

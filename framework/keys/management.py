@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.framework.keys.key_spec import provider_from
 from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider
@@ -12,6 +13,7 @@ from lockgate.framework.keys.provider import KeyProvider
 Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
 
 
+@checked_arguments
 def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
     """Create a key with a fresh version 0 in `keys`, a provider or its specification.
 
@@ -21,6 +23,7 @@ def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
     return provider_from(keys).create_key(name, bits)
 
 
+@checked_arguments
 def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
     """Add a fresh version of a key, which new files use; older versions stay for older files.
 
@@ -30,6 +33,7 @@ def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
     return provider_from(keys).roll_key(name, bits)
 
 
+@checked_arguments
 def list_keys(keys: Keys) -> list[KeyMetadata]:
     """Return every version of every key that can be listed, sorted; never a byte of one."""
     return provider_from(keys).key_versions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 
 
@@ -51,6 +52,7 @@ class LocalKey:
         raise TypeError("a local key cannot be pickled: it must not leave the process that uses it")
 
 
+@checked_arguments
 def parse_key_version(text: str) -> tuple[str, int]:
     """Split `"pii@0"` into name and version; a bare name is version 0. `InputError` if it is neither."""
     name, separator, version = text.rpartition("@")

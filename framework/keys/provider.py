@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import NoReturn
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     AlreadyExistsError,
     KeyDeniedError,
@@ -27,6 +28,7 @@ from lockgate.framework.keys.metadata import (
 )
 
 
+@checked_arguments
 class KeyProvider(ABC):
     """Holds master keys and wraps local keys under them; it never hands out a master key.
 
@@ -176,6 +178,7 @@ class MasterKeys:
         return unwrap(master, encrypted)
 
 
+@checked_arguments
 class MemoryKeyProvider(KeyProvider):
     """Holds the keys it is given, for tests and notebooks: `MemoryKeyProvider({"pii@0": key_bytes})`.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.lineage.export import graphs
 from lockgate.framework.lineage.model.edge_kinds import kind_names, parse_kinds
@@ -53,6 +54,7 @@ class Edge:
         }
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Lineage:
     """The origins of a column or table, or what is made of it, as edges in depth-first order."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.lineage.model.names import joined, split_name
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 METADATA = "lockgate.lineage"
 
 
+@checked_arguments
 def declare(rows: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFrame:
     """Return the same rows, with the sources of some columns: `{"zip": ["lake.hr.people.address"]}`.
 

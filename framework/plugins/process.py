@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import PluginError
 from lockgate.framework.options.table_options import declare_by
 from lockgate.framework.plugins.events import Event
@@ -42,6 +43,7 @@ def publish(event: Event) -> None:
     manager.event(event)
 
 
+@checked_arguments
 def register(plugin: object, name: str) -> None:
     """Add a plugin to the process's manager without installing it."""
     plugins().register(plugin, name)

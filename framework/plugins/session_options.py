@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.options.option import Option, T
 from lockgate.framework.plugins.process import plugins
@@ -12,6 +13,7 @@ from lockgate.framework.plugins.session_confs import session_conf
 _PREFIX = "spark.lockgate."
 
 
+@checked_arguments
 def session_option(option: Option[T]) -> T:
     """Return the requesting session's value of an option; its default if it has none, or there is no such
     session.

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem, named_errors
+from lockgate.framework.options.option import check_names
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers
@@ -63,6 +65,7 @@ def read_branch(schema: TableSchema) -> ReadBranch | None:
     return ReadBranch(primary or fallback, bool(primary))
 
 
+@checked_arguments
 class TableHandle:
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
@@ -123,7 +126,7 @@ class TableHandle:
 
     def check_deletable(self, paths: Iterable[str]) -> None:
         """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
-        check_deletable(self.file_system, paths, self.location, self.paths.external)
+        check_deletable(self.file_system, check_names("paths", paths), self.location, self.paths.external)
 
     @named_errors
     def schema_of(self, schema_id: int) -> TableSchema:

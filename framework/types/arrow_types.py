@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.types import datatype as dt
 from lockgate.framework.types.datatype import DataField, DataType, Kind
@@ -47,6 +48,7 @@ _FROM_ARROW = {
 _PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
+@checked_arguments
 def to_arrow(data_type: DataType) -> pa.DataType:
     """Return the Arrow type that values of `data_type` have in memory.
 
@@ -74,6 +76,7 @@ def _arrow_field(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, to_arrow(data_type), nullable=data_type.nullable)
 
 
+@checked_arguments
 def from_arrow(
     arrow_type: pa.DataType, *, nullable: bool = True, next_id: list[int] | None = None
 ) -> DataType:
@@ -123,11 +126,15 @@ def _fields(members: Iterable[pa.Field], counter: list[int]) -> tuple[DataField,
     return tuple(fields)
 
 
+@checked_arguments
 def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
     """Return the fields of an Arrow schema, with ids counted from 0 through nested members."""
     return _fields(schema, [0])
 
 
+@checked_arguments
 def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
     """Return the Arrow schema of `fields`, nullability included."""
+    if isinstance(fields, Iterator):
+        return arrow_schema(tuple(fields))  # whose items are checked
     return pa.schema([_arrow_field(field.name, field.type) for field in fields])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import UnsupportedTypeError
 
 MAX_LENGTH = 2**31 - 1
@@ -201,12 +202,14 @@ DATE = DataType(Kind.DATE)
 _LONGEST = {Kind.CHAR: 255, Kind.VARCHAR: MAX_LENGTH, Kind.BINARY: MAX_LENGTH, Kind.VARBINARY: MAX_LENGTH}
 
 
+@checked_arguments
 def sized(kind: Kind, length: int) -> DataType:
     """Make CHAR, VARCHAR, BINARY or VARBINARY of a length; UnsupportedTypeError if it is out of range."""
     _check_range(kind, "length", length, 1, _LONGEST[kind])
     return DataType(kind, length=length)
 
 
+@checked_arguments
 def decimal(precision: int, scale: int = 0) -> DataType:
     """Make DECIMAL(precision, scale); UnsupportedTypeError beyond 38 digits or a scale beyond them."""
     _check_range(Kind.DECIMAL, "precision", precision, 1, 38)
@@ -214,34 +217,40 @@ def decimal(precision: int, scale: int = 0) -> DataType:
     return DataType(Kind.DECIMAL, precision=precision, scale=scale)
 
 
+@checked_arguments
 def time(precision: int = 0) -> DataType:
     """Make TIME(precision), a time of day without a zone."""
     _check_range(Kind.TIME, "precision", precision, 0, 9)
     return DataType(Kind.TIME, precision=precision)
 
 
+@checked_arguments
 def timestamp(precision: int = 6) -> DataType:
     """Make TIMESTAMP(precision), a wall clock without a zone (Spark's TIMESTAMP_NTZ)."""
     _check_range(Kind.TIMESTAMP, "precision", precision, 0, 9)
     return DataType(Kind.TIMESTAMP, precision=precision)
 
 
+@checked_arguments
 def timestamp_ltz(precision: int = 6) -> DataType:
     """Make TIMESTAMP(precision) WITH LOCAL TIME ZONE, an instant (Spark's TIMESTAMP)."""
     _check_range(Kind.TIMESTAMP_LTZ, "precision", precision, 0, 9)
     return DataType(Kind.TIMESTAMP_LTZ, precision=precision)
 
 
+@checked_arguments
 def array(element: DataType) -> DataType:
     """Make ARRAY<element>."""
     return DataType(Kind.ARRAY, element=element)
 
 
+@checked_arguments
 def map_of(key: DataType, value: DataType) -> DataType:
     """Make MAP<key, value>."""
     return DataType(Kind.MAP, key=key, value=value)
 
 
+@checked_arguments
 def row(fields: tuple[DataField, ...]) -> DataType:
     """Make ROW<fields>."""
     return DataType(Kind.ROW, fields=fields)

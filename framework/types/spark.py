@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.types import datatype as dt
 from lockgate.framework.types.datatype import MAX_LENGTH, DataField, DataType, Kind
@@ -57,6 +58,7 @@ SPARK_OPAQUE = "lockgate.opaque"
 SPARK_FIELD_ID = "paimon.id"
 
 
+@checked_arguments
 def to_spark_type(data_type: DataType, *, field_ids: bool = False) -> str | dict[str, Any]:
     """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here.
 
@@ -86,6 +88,7 @@ def to_spark_type(data_type: DataType, *, field_ids: bool = False) -> str | dict
     raise UnsupportedTypeError(f"the type {data_type} has no counterpart in Spark")
 
 
+@checked_arguments
 def to_spark_json(
     fields: Iterable[DataField], *, field_ids: bool = False, opaque: bool = False
 ) -> dict[str, Any]:
@@ -94,6 +97,9 @@ def to_spark_json(
     With `field_ids`, the metadata have the ids of the fields. With `opaque`, a type that has no counterpart
     in Spark is `void`, and the metadata have its text.
     """
+    if isinstance(fields, Iterator):
+        # So that its items are checked.
+        return to_spark_json(tuple(fields), field_ids=field_ids, opaque=opaque)
     return {"type": "struct", "fields": [_spark_field(field, field_ids, opaque) for field in fields]}
 
 
@@ -120,6 +126,7 @@ def _spark_field(field: DataField, field_ids: bool, opaque: bool) -> dict[str, A
     return {"name": field.name, "type": spark_type, "nullable": field.type.nullable, "metadata": metadata}
 
 
+@checked_arguments
 def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None) -> tuple[DataField, ...]:
     """Return the fields of a `StructType.json` form, with ids counted from 0 through nested members.
 
@@ -127,21 +134,31 @@ def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None
     be stored.
     """
     counter = [0] if next_id is None else next_id
-    fields = []
-    for member in json["fields"]:
-        field_id = counter[0]
-        counter[0] += 1
-        metadata = member.get("metadata") or {}
-        try:
-            data_type = from_spark_type(metadata.get(_CHAR_VARCHAR, member["type"]), next_id=counter)
-        except UnsupportedTypeError as error:
-            raise UnsupportedTypeError(f"column {member['name']!r}: {error}") from None
-        data_type = data_type.with_nullable(bool(member.get("nullable", True)))
-        default = metadata.get(SPARK_DEFAULT)
-        fields.append(DataField(field_id, member["name"], data_type, metadata.get("comment"), default))
-    return tuple(fields)
+    try:
+        return tuple(_field_of(member, counter) for member in json["fields"])
+    except (KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, UnsupportedTypeError):
+            raise
+        raise UnsupportedTypeError(
+            "this is not the JSON of a Spark StructType, as schema.json() gives"
+        ) from None
 
 
+def _field_of(member: Mapping[str, Any], counter: list[int]) -> DataField:
+    field_id = counter[0]
+    counter[0] += 1
+    metadata = member.get("metadata") or {}
+    try:
+        data_type = from_spark_type(metadata.get(_CHAR_VARCHAR, member["type"]), next_id=counter)
+    except UnsupportedTypeError as error:
+        raise UnsupportedTypeError(f"column {member['name']!r}: {error}") from None
+    data_type = data_type.with_nullable(bool(member.get("nullable", True)))
+    return DataField(
+        field_id, member["name"], data_type, metadata.get("comment"), metadata.get(SPARK_DEFAULT)
+    )
+
+
+@checked_arguments
 def from_spark_type(json: str | Mapping[str, Any], *, next_id: list[int] | None = None) -> DataType:
     """Return the type of the JSON of a Spark type, such as `"integer"` or `"decimal(5,2)"`."""
     counter = [0] if next_id is None else next_id

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from json import dumps, loads
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.types import datatype as dt
 from lockgate.framework.types.datatype import DataField, DataType, Kind
@@ -99,6 +100,7 @@ def _parse_atomic(text: str) -> DataType:
     return make(*parameters).with_nullable(nullable)
 
 
+@checked_arguments
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
     """Return the JSON of a type, what `parse_type` reads."""
     suffix = "" if data_type.nullable else " NOT NULL"
@@ -117,6 +119,7 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
     return str(data_type)
 
 
+@checked_arguments
 def parse_field(json: Mapping[str, Any]) -> DataField:
     """Parse the JSON of a field; UnsupportedTypeError names the field whose type is at fault."""
     return _parse_field(json, parse_type)
@@ -153,6 +156,7 @@ def _parse_field(json: Mapping[str, Any], parse: Callable[[Any], DataType]) -> D
         raise UnsupportedTypeError(f"column {json.get('name')!r}: {error}") from None
 
 
+@checked_arguments
 def field_to_json(field: DataField) -> dict[str, Any]:
     """Return the JSON of a field, what `parse_field` reads."""
     json = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}

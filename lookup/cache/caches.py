@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.lookup.cache.directory import CacheDirectory, disk_usage
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class CacheStatus:
         return "\n    ".join(["; ".join(parts), *map(str, self.lookups)])
 
 
+@checked_arguments
 def find_caches(path: Path) -> list[CacheStatus]:
     """Describe the cache in a folder, or all caches below a folder of caches, by name.
 
@@ -136,6 +138,7 @@ def _status(path: Path) -> CacheStatus:
     )
 
 
+@checked_arguments
 def remove_cache(cache: CacheStatus) -> None:
     """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
     path = Path(cache.directory)

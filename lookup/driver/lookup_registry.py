@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import NotFoundError, nearest
 from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.reports import REPORTS
@@ -45,6 +46,7 @@ def lookups_of(cache: str) -> list[Lookup]:
         return [lookup for lookup in _lookups.values() if lookup.id == cache and not lookup.closed]
 
 
+@checked_arguments
 def statuses() -> list[LookupStatus]:
     """Return the status of every lookup of this driver, in the order of their start."""
     with _lock:
@@ -52,6 +54,7 @@ def statuses() -> list[LookupStatus]:
     return [_status(lookup) for lookup in running]
 
 
+@checked_arguments
 def status(table: str) -> LookupStatus:
     """Return the status of the newest lookup on a table, named `db.t` or `lake.db.t`.
 
@@ -65,6 +68,7 @@ def _status(lookup: Lookup) -> LookupStatus:
     return replace(lookup.status(), last_batch=last)
 
 
+@checked_arguments
 def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) -> int:
     """Wait until the newest lookup on a table serves a snapshot or a newer one, and return the number it
     serves.
@@ -94,6 +98,7 @@ def serving(lookup_id: str) -> int | None:
     return max((number for number in served if number is not None), default=None)
 
 
+@checked_arguments
 def close_all() -> None:
     """Stop every lookup of this driver; their caches stay."""
     with _lock:

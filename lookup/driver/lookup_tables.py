@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store import CommitKind, Snapshot, check_readable, check_unselected
 from lockgate.framework.store.scan.readable_files import can_block
@@ -98,6 +99,7 @@ def _changes_rows(table: Table, snapshot: Snapshot) -> bool:
     return snapshot.commit_kind is not CommitKind.ANALYZE
 
 
+@checked_arguments
 class LookupTable:
     """A dimension kept locally; made by `open_lookup`, which chooses the kind."""
 
@@ -211,6 +213,7 @@ class LookupTable:
         self.close()
 
 
+@checked_arguments
 class PrimaryKeyLookupTable(LookupTable):
     """A dimension joined by its primary key: at most one row per key."""
 
@@ -245,12 +248,14 @@ class PartialLookupTable(PrimaryKeyLookupTable):
         self._cache.close()
 
 
+@checked_arguments
 class SecondaryIndexLookupTable(LookupTable):
     """A dimension with a primary key, joined by other columns: several rows per key, kept up to date."""
 
     kind = CacheStructure.SECONDARY_INDEX
 
 
+@checked_arguments
 class NoPrimaryKeyLookupTable(LookupTable):
     """A dimension without a primary key: several rows per key, each as often as it occurs."""
 
@@ -276,6 +281,7 @@ def make_spec(
     return LookupSpec(str(table.identifier), keys, tuple(columns), where, option_texts(options or {}))
 
 
+@checked_arguments
 def open_lookup(
     table: Table,
     on: str | Sequence[str],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     BridgeError,
     ColumnNotFoundError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
 
 
+@checked_arguments
 def lookup_join(
     stream: DataFrame,
     table: str,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     ColumnNotFoundError,
     InputError,
@@ -56,6 +57,7 @@ class SpecJson(TypedDict):
     rights: RightsJson | None
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class LookupSpec:
     """A lookup in the form that processes exchange: names, without types and keys.

@@ -23,6 +23,7 @@ __all__ = [
     "CorruptFileError",
     "DeprecatedSparkWarning",
     "EncryptionKeyError",
+    "FileMissingError",
     "InputError",
     "IntegrityError",
     "IsolationError",
@@ -109,6 +110,10 @@ class SnapshotNotFoundError(NotFoundError):
 
 class SnapshotExpiredError(SnapshotNotFoundError, FileNotFoundError):
     """Raised when a file of a snapshot is gone, mostly because it has expired since the read was planned."""
+
+
+class FileMissingError(NotFoundError, FileNotFoundError):
+    """Raised when a file that the caller names, or the folder for one, does not exist."""
 
 
 class TagNotFoundError(NotFoundError):

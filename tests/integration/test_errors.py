@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from messages import question
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions
 
-from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
+import lockgate
+from lockgate.errors import BridgeError, InputError, LockgateError, NotFoundError, OptionError
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, dispatcher
 from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.context.operation_context import OperationContext
@@ -21,6 +25,27 @@ if TYPE_CHECKING:
     from lockgate import Lake
 
 Named = Callable[[str], str]
+
+HOSTILE = [
+    *(
+        "",
+        " ",
+        "..",
+        "../x",
+        "a/b",
+        "\0",
+        "\u202e",
+        "表.格",
+        "x" * 3000,
+        "$",
+        "t$",
+        "t$x",
+        "t$branch_",
+        "%s",
+        "'",
+    ),
+    *("sys", "${env:HOME}"),
+]
 
 
 def message_of(spark: SparkSession, statement: str) -> str:
@@ -161,3 +186,89 @@ def test_the_repr_of_a_lake_names_its_key_file(lake: Lake) -> None:
     text = repr(lake)
     assert text.startswith("Lake('lake', ")
     assert "keys.json" in text
+
+
+def escaped(function: Callable[[], object]) -> str | None:
+    """Return the error that leaves a door and is neither Lockgate's nor Spark's AnalysisException."""
+    try:
+        function()
+    except (LockgateError, AnalysisException):
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    return None
+
+
+def test_hostile_names_in_sql(spark: SparkSession, database: str, table: Named) -> None:
+    spark.sql(f"CREATE TABLE {table('t')} (id INT, p STRING) PARTITIONED BY (p)")
+    spark.sql(f"INSERT INTO {table('t')} VALUES (1, 'a')")
+    found = []
+    for name in HOSTILE:
+        quoted, text = f"`{name}`", f'"{name}"'
+        for statement in (
+            f"SELECT * FROM lake.{database}.{quoted}",
+            f"SELECT * FROM lake.{quoted}.t",
+            f"SELECT {quoted} FROM {table('t')}",
+            f"CREATE TABLE lake.{database}.{quoted} (id INT) TBLPROPERTIES ({text} = 'x')",
+            f"ALTER TABLE {table('t')} SET TBLPROPERTIES ('bucket' = {text})",
+            f"SELECT * FROM {table('t')} VERSION AS OF {text}",
+            f"SELECT * FROM {table('t')} WHERE p = {text}",
+            f"CALL lake.sys.{quoted}('x')",
+            f"CALL lake.sys.compact(table => {text})",
+            f"CALL lake.sys.create_tag(table => '{database}.t', tag => {text})",
+        ):
+            error = escaped(lambda statement=statement: spark.sql(statement).collect())
+            if error is not None:
+                found.append(f"{statement[:120]!r}: {error}")
+    assert found == []
+    assert spark.sql(f"SELECT id FROM {table('t')}").collect() == [(1,)]
+
+
+def test_hostile_arguments_of_the_lake(
+    lake: Lake, spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    lake.sql(f"CREATE TABLE lake.{database}.t (id INT)")
+    frame = spark.range(1).withColumn("k", functions.lit(1))
+    values: list[Any] = [
+        None,
+        7,
+        True,
+        b"x",
+        [],
+        {"a": 1},
+        {"a": object()},
+        [object()],
+        object(),
+        "",
+        "..",
+        "\0",
+        "表",
+    ]
+    doors: dict[str, Callable[[Any], object]] = {
+        "sql": lake.sql,
+        "table": lake.table,
+        "call": lake.call,
+        "call of a table": lambda value: lake.call("compact", table=value),
+        "read_orc": lake.read_orc,
+        "inspect_sql": lake.inspect_sql,
+        "explain_pushdown": lake.explain_pushdown,
+        "lookup_join": lambda value: lockgate.lookup_join(frame, value, on=["id"]),
+        "lookup_join on": lambda value: lockgate.lookup_join(frame, f"lake.{database}.t", on=value),
+        "connect": lambda value: lockgate.connect(value, spark=spark, catalog="hostile"),
+        "connect catalog": lambda value: lockgate.connect(tmp_path, spark=spark, catalog=value),
+        "connect keys": lambda value: lockgate.connect(
+            tmp_path, spark=spark, catalog="hostile", keys=value or 1
+        ),
+        "connect spark": lambda value: lockgate.connect(tmp_path, spark=value if value is not None else 1),
+        "attach": lambda value: lockgate.attach(value),
+        "configure": lambda value: lockgate.configure(value, warehouse="x"),
+    }
+    found = []
+    for name, door in doors.items():
+        for value in values:
+            error = escaped(partial(door, value))
+            if error is not None:
+                found.append(f"{name}({value!r:.40}): {error}")
+    assert found == []

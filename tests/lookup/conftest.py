@@ -15,6 +15,7 @@ from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.store import Table
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import Schema, TableSchema
 from lockgate.lookup.join import lookup_worker
@@ -57,6 +58,11 @@ class FakeTable:
     _changes: dict[int, pa.Table] = field(default_factory=dict)
     _next: int = 1
     _stamp: int = 0
+
+    @property  # type: ignore[misc]  # as mocks with a spec do it
+    def __class__(self) -> type:
+        """A table, to doors that check what they are given."""
+        return Table
 
     # --- what a test does ------------------------------------------------------------------------
 

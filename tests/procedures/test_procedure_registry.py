@@ -12,6 +12,7 @@ import pytest
 
 from lockgate.errors import InputError, PluginError, ProcedureError, ProcedureNotFoundError, StorageFullError
 from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.store import Catalog
 from lockgate.procedures import Parameter, Procedure, ProcedureContext, call, find, names, signature
 from lockgate.procedures.plugin import call_procedure, list_procedures, load_procedure
 
@@ -53,7 +54,7 @@ class Full(Echo):
         yield
 
 
-CONTEXT = ProcedureContext(catalog=cast(Any, None))
+CONTEXT = ProcedureContext(Catalog("a warehouse that nobody makes"))
 
 
 @pytest.fixture(autouse=True)
@@ -150,7 +151,7 @@ class Bridge:
     request: dict[str, Any] = {}  # noqa: RUF012 - nothing changes it
 
     def catalog(self, name: str) -> Any:
-        return None
+        return CONTEXT.catalog
 
 
 def request(**more: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError, RecordsRefusedError, StorageError
 from lockgate.framework.delivery import Line, append_lines, bytes_of
 from lockgate.framework.governance.ranger.protocol.admin_settings import one_try_client
@@ -27,6 +28,7 @@ from lockgate.framework.net import (
 )
 
 
+@checked_arguments
 class FileAudit:
     """Appends to one file of this host; several processes may share it."""
 
@@ -42,6 +44,7 @@ class FileAudit:
             os.close(number)
 
 
+@checked_arguments
 class FolderAudit:
     """Writes files into folders of days, in any file system: S3, HDFS, a disk.
 
@@ -66,6 +69,7 @@ _REFUSALS = (
 )
 
 
+@checked_arguments
 class SolrAudit:
     """Adds documents to a collection of Solr by HTTP, as `https://host:8983/solr/ranger_audits`.
 
@@ -134,6 +138,7 @@ def _document(line: Line) -> dict[str, Any]:
     return made
 
 
+@checked_arguments
 class LoggerAudit:
     """Hands each line to a logger of Python at INFO, as Ranger's destination log4j does to log4j."""
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
 from lockgate.framework.delivery import Delivery, Line, Spool
 from lockgate.framework.governance.audit.audit_options import Destination, destinations_of
@@ -25,6 +26,7 @@ _AT_EXIT = 5.0
 _LINGER = 60.0
 
 
+@checked_arguments
 class AuditLog:
     """Records of decisions, in Ranger's fields; hand the object itself to `RangerAuthorizer(audit=...)`.
 

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.governance.points.point import Constant, Point
 
@@ -18,6 +19,7 @@ MOST_CELLS = 10_000
 Cell = tuple[Constant, ...]
 
 
+@checked_arguments
 def covers(grant: Point, point: Point) -> bool:
     """Say whether one grant covers a point."""
     if not _is_about(grant, point):
@@ -31,6 +33,7 @@ def _is_about(grant: Point, point: Point) -> bool:
     return grant.table in (None, point.table) and grant.column in (None, point.column)
 
 
+@checked_arguments
 def missing(point: Point, grants: Iterable[Point]) -> Point | None:
     """Return the part of a point that no grant covers, None if all of it is covered.
 

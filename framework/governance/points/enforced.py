@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.governance.points.point import Point
 from lockgate.framework.governance.points.policies import (
@@ -20,6 +21,7 @@ from lockgate.framework.governance.points.policies import (
 )
 
 
+@checked_arguments
 def enforced_policies(
     grants: Sequence[PointGrant], *, number: int, service: str, catalog: str | None = None
 ) -> list[Document]:

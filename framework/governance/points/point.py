@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 
 Constant = str | int | float | bool | None
 Rows = Mapping[str, frozenset[Constant]]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Point:
     """A permission point: `rows` maps columns to the constants they may have; empty means all rows.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, PolicyError
 from lockgate.framework.governance.points.point import Constant, Point
 from lockgate.framework.governance.row_filters import parsed
@@ -27,6 +28,7 @@ _WHO = ("users", "groups", "roles")
 _DENYING = ("denyPolicyItems", "denyExceptions", "allowExceptions")
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class PointGrant:
     """A point and its holders; raises InputError if there are none."""
@@ -46,6 +48,7 @@ class PointGrant:
         return any(public) or bool({*groups} & {*self.groups} or {*roles} & {*self.roles})
 
 
+@checked_arguments
 def policy_of(granted: PointGrant, *, number: int, service: str, catalog: str | None = None) -> Document:
     """Return a grant as a policy of `service`, with the id `number`; `catalog` if the service has that level.
 
@@ -107,15 +110,19 @@ def _constant(value: Constant) -> str:
     )
 
 
+@checked_arguments
 def points_of(policies: Iterable[Mapping[str, Any]], catalog: str | None = None) -> list[PointGrant]:
     """Return the grants of points in policies, those of `catalog` if they name one.
 
     Policies of masks and row filters, and disabled ones, say nothing about points. Raises PolicyError for
     denials, exceptions, wildcards in names, and conditions other than `ROWS(...)`: these are no points.
     """
+    documents = list(policies)
+    if not all(isinstance(each, Mapping) for each in documents):
+        raise InputError("points_of: policies takes JSON objects, such as json.loads makes of policies.json")
     return [
         found
-        for each in policies
+        for each in documents
         if each.get("policyType", 0) == 0 and each.get("isEnabled", True)
         for found in _of_policy(each, catalog)
     ]

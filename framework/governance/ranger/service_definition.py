@@ -6,9 +6,12 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
+
 _FILE = "ranger-servicedef-paimon.json"
 
 
+@checked_arguments
 def service_definition() -> dict[str, Any]:
     """Return the definition of the service type `paimon`, in Ranger's JSON."""
     found: dict[str, Any] = json.loads(definition_text())

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.io import make_private_folder, named_errors, open_private_file
 
@@ -59,6 +60,7 @@ def _one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()
 
 
+@checked_arguments
 class RequestFolder:
     """Requests as files of a folder, one each; processes of one user may share it."""
 

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, WrongKeyError
 from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, WrappedKey
 from lockgate.framework.keys.metadata import KeyMetadata
@@ -17,6 +18,7 @@ _DENIED = frozenset({"AccessDeniedException", "DisabledException", "KMSInvalidSt
 _WRONG = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 
 
+@checked_arguments
 class AwsKmsWrapper(KeyWrapper):
     """Wraps under a key of AWS KMS: `AwsKmsWrapper("alias/lake", region="eu-central-1")`.
 

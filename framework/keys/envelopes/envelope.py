@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import AlreadyExistsError, InputError, KeyMissingError, OptionError, UnsupportedError
 from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
 from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper
@@ -28,6 +29,7 @@ _ROOT_AND_SPEC = re.compile(r"([^@:;,/\s]+)@(.+)", re.DOTALL)
 _TABLES = 1000
 
 
+@checked_arguments
 class EnvelopeKeyProvider(KeyProvider):
     """Unwraps the master keys of each table by `wrapper`: a `KeyWrapper`, or a provider that holds the root
     key.

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import KeyMissingError, OptionError, WrongKeyError, nearest
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider
@@ -54,6 +55,7 @@ class KeyWrapper(ABC):
         """The text after `envelope:` that makes this wrapper again, if there is one."""
 
 
+@checked_arguments
 class ProviderWrapper(KeyWrapper):
     """Wraps under a key of any provider: AES-256-GCM with a key derived from one of its fresh local keys.
 

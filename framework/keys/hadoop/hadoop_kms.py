@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     AlreadyExistsError,
     EncryptionKeyError,
@@ -58,6 +59,7 @@ class _UnfitKeyError(KeyServiceError):
     """Raised for a key that ORC's encryption cannot use."""
 
 
+@checked_arguments
 class HadoopKmsKeyProvider(KeyProvider):
     """Uses the keys of a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
 

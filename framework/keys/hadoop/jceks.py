@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     InputError,
     KeyDeniedError,
@@ -30,6 +31,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _State = tuple[int, int, int]
 
 
+@checked_arguments
 class JceksKeyProvider(KeyProvider):
     """Holds the AES keys of a JCEKS key store, whose entries Hadoop names `name@version`.
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import CorruptFileError
 from lockgate.framework.lineage.model.names import joined
 
@@ -36,6 +37,7 @@ ColumnId = tuple[int, str, str]
 """The number of an input, or `TARGET`, a column of it, and the id that it keeps when it is renamed."""
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Dataset:
     """A table, view, file, stream or result.

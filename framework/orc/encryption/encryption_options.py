@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.orc.format.column_paths import ColumnTree, split
 
@@ -63,6 +64,7 @@ class Encryption:
         return self.masks.get(column, Mask.NULLIFY)
 
 
+@checked_arguments
 def parse_encrypt(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, str]:
     """Read `orc.encrypt`, written `key:column,column;key:column`, as key name by column.
 
@@ -78,6 +80,7 @@ def parse_encrypt(text: str | None, columns: Iterable[str] | pa.Schema | None = 
     return found
 
 
+@checked_arguments
 def parse_mask(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, Mask]:
     """Read `orc.mask`, written `nullify:column;redact,Xx9:column,column`, as mask by column; errors as above.
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
+
 FIELD_ID = b"paimon.id"
 # The part of a path for the keys of a map. What is in elements and values comes behind the column's own path.
 MAP_KEY = "key()"
@@ -15,6 +17,7 @@ _STRUCTURED_BASE = (2**31 - 1) // 4
 _DEPTH_LIMIT = 1 << 10
 
 
+@checked_arguments
 def with_field_ids(schema: pa.Schema, ids: Mapping[str, int]) -> pa.Schema:
     """Return `schema` with each field's id in its metadata, which becomes the attribute `paimon.id` in an ORC
     file.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import CorruptFileError, IntegrityError
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import provider_from
@@ -60,6 +61,7 @@ class IntegrityReport:
             raise IntegrityError(f"{self.name}: {self.damage[0]}{more}; restore the file from a copy")
 
 
+@checked_arguments
 @named_errors
 def verify_file(
     source: Any, keys: Any = None, *, progress: Progress | None = None, name: str | None = None

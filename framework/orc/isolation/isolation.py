@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.orc.isolation.decode_worker import (
     DONE,
@@ -38,6 +39,7 @@ _LONGEST_SECONDS = 2**31 / 1000
 _DYING_SECONDS = 5.0
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Isolation:
     """Limits for a file that is decoded in a child process.

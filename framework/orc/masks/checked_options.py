@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
 from lockgate.framework.orc.encryption.encryption_options import Encryption, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import ColumnTree
 from lockgate.framework.orc.masks.masks import check_masks
 
 
+@checked_arguments
 def parse_encryption(encrypt: str | None, mask: str | None, schema: pa.Schema) -> Encryption:
     """Return both options together, checked against `schema`.
 

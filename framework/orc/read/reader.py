@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework import access
 from lockgate.framework.io import named_errors
@@ -38,6 +39,7 @@ MASKED = access.MASKED.encode()
 HUGE = 1 << 30
 
 
+@checked_arguments
 class EncryptedOrcFile:
     """An ORC file with or without encrypted columns.
 

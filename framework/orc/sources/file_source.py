@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
-from lockgate.errors import InputError
+from lockgate.errors import FileMissingError, InputError
 from lockgate.framework.orc.sources.random_access import MemorySource, Source
 from lockgate.framework.orc.sources.range_source import FileObjectSource, FsspecSource
 
@@ -52,8 +52,11 @@ def _open_path(path: str | bytes, name: str | None) -> Source:
             f"{os.fsdecode(path)} is an address, not a path: pass (file system, path), "
             "as in (fsspec.filesystem('s3'), 'bucket/people.orc')"
         )
-    with open(path, "rb") as file:
-        return _mapped(file, name or os.fsdecode(path))
+    try:
+        with open(path, "rb") as file:
+            return _mapped(file, name or os.fsdecode(path))
+    except FileNotFoundError:
+        raise FileMissingError(f"there is no ORC file {os.fsdecode(path)!r}") from None
 
 
 def _mapped(file: Any, name: str) -> MemorySource:

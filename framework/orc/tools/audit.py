@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc.format import proto
@@ -33,6 +34,7 @@ class Audit:
         return bool(self.plain or self.outdated)
 
 
+@checked_arguments
 @named_errors
 def audit_file(
     source: Any, encrypt: Mapping[str, str], keys: KeyProvider | None = None, *, name: str | None = None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import IntegrityError
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
@@ -135,6 +136,7 @@ class Inspection:
         return self.text()
 
 
+@checked_arguments
 @named_errors
 def inspect_file(
     source: Any, keys: KeyProvider | str | None = None, *, isolate: bool | Isolation = False

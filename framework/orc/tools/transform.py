@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import provider_from
@@ -24,6 +25,7 @@ from lockgate.framework.orc.write.output import OrcSink, Output
 from lockgate.framework.orc.write.writer import RESERVED, WrittenFile, write_batches
 
 
+@checked_arguments
 @named_errors
 def rekey(
     source: Any,
@@ -73,6 +75,7 @@ def rekey(
     return WrittenFile(output.size, int(tail.footer.number_of_rows), tuple(dict.fromkeys(columns)))
 
 
+@checked_arguments
 @named_errors
 def decrypt_file(
     source: Any, sink: str | os.PathLike[str] | OrcSink, keys: Any, *, integrity: Mode = "verify"
@@ -93,6 +96,7 @@ def decrypt_file(
     return WrittenFile(output.size, int(tail.footer.number_of_rows))
 
 
+@checked_arguments
 @named_errors
 def encrypt_file(
     source: Any,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
@@ -50,6 +51,7 @@ class WrittenFile:
     encrypted_columns: tuple[str, ...] = ()
 
 
+@checked_arguments
 class OrcWriter:
     """Writes one ORC file from record batches as they come.
 
@@ -204,6 +206,7 @@ def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: st
     warn_user(plaintext_message(name, shown, how), PlaintextWarning)
 
 
+@checked_arguments
 @named_errors
 def write_table(table: pa.Table, sink: str | os.PathLike[str] | OrcSink, **options: Any) -> WrittenFile:
     """Write `table` as one ORC file; `options` are those of `OrcWriter`, such as
@@ -212,6 +215,7 @@ def write_table(table: pa.Table, sink: str | os.PathLike[str] | OrcSink, **optio
     return write_batches([table], sink, schema=table.schema, **options)
 
 
+@checked_arguments
 @named_errors
 def write_batches(
     batches: Iterable[pa.RecordBatch | pa.Table],

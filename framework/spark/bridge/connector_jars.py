@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import BridgeError, InputError, VersionMismatchError
+from lockgate.framework.io import named_errors
 from lockgate.framework.version import VERSION
 
 JARS = Path(__file__).resolve().parents[1] / "jars"
@@ -33,6 +35,8 @@ class FoundSpark(NamedTuple):
         return found[0] if found else self.version
 
 
+@checked_arguments
+@named_errors
 def jar(spark: str | None = None, *, spark_home: str | os.PathLike[str] | None = None) -> Path:
     """Return the path of the connector's jar for a Spark: a version such as `4.1`, or the installation in
     `spark_home`. Without either, for the Spark that runs in this process or that pyspark would start here.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import BridgeError, InputError
 from lockgate.framework.spark.context.driver_jvm import java_class
 
@@ -58,6 +59,7 @@ class Statement:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+@checked_arguments
 def inspect_sql(text: str, *, spark: SparkSession | None = None) -> Statement:
     """Parse `text` with Spark's parser and describe it; it runs nothing, and no table need exist.
 

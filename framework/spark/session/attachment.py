@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, nearest
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _PREFIX = "spark.sql.catalog."
 
 
+@checked_arguments
 def attach(spark: SparkSession, *, catalog: str | None = None) -> Lake:
     """Make this process answer the catalogs of `spark` whose confs name `io.lockgate.spark.LockgateCatalog`.
 

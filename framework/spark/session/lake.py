@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import ProcedureError, nearest
+from lockgate.checked_arguments import checked_arguments
+from lockgate.errors import InputError, ProcedureError, nearest
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store import Catalog
 
 
+@checked_arguments
 class Lake:
     """A warehouse of tables as a catalog of a Spark session; made by `lockgate.connect`.
 
@@ -37,6 +40,7 @@ class Lake:
 
     def sql(self, text: str, **arguments: Any) -> DataFrame:
         """Run a SQL statement in the session; `arguments` fill its named parameters (`:name`)."""
+        _check_values(arguments)
         return self.spark.sql(text, args=arguments) if arguments else self.spark.sql(text)
 
     def table(self, name: str) -> DataFrame:
@@ -86,6 +90,7 @@ class Lake:
         named = ", ".join(f"{name} => :{name}" for name in arguments)
         from pyspark.sql.functions import create_map, lit
 
+        _check_values(arguments)
         # Spark takes a dict as a literal of no type.
         given = {
             name: create_map(*(lit(part) for pair in value.items() for part in pair))
@@ -116,3 +121,16 @@ class Lake:
     def __repr__(self) -> str:
         keys = "no keys" if self.catalog.keys is None else repr(self.catalog.keys)
         return f"Lake({self.name!r}, {self._warehouse!r}, {keys})"
+
+
+def _check_values(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments of types that PySpark cannot hand to Spark, of which its own error names none."""
+    from pyspark.sql.functions import lit
+
+    for name, value in arguments.items():
+        try:
+            for part in (*value, *value.values()) if isinstance(value, dict) else (value,):
+                lit(part)
+        except (AttributeError, TypeError):
+            kind = type(value).__name__
+            raise InputError(f"argument {name} is, or holds, no value in SQL: it is a {kind}") from None

@@ -112,6 +112,8 @@ def read_orc(
     """Return a DataFrame over the ORC files in `path` and the folders below it; see `Lake.read_orc`."""
     if _OURS in {name.lower() for name in options}:
         raise InputError(f"read_orc sets option {_OURS!r} itself: name the keys by keys=...")
+    if not os.fspath(path).strip():
+        raise InputError("read_orc takes the path of a folder, not an empty text")
     proven = _proven(_provider(keys))
     scope = dispatcher().scopes.register(proven)
     reader = spark.read.options(**options).option(_OURS, f"lockgate:{scope}")

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     BridgeError,
     DeprecatedSparkWarning,
@@ -39,6 +40,7 @@ EXTENSIONS_CLASS = "io.lockgate.spark.LockgateExtensions"
 Keys = KeyProvider | str | os.PathLike[str] | None
 
 
+@checked_arguments
 def connect(
     warehouse: str | os.PathLike[str],
     *,
@@ -109,6 +111,7 @@ def _check_session(
         raise InputError(f"a session runs already, with another value of {key}: stop it first")
 
 
+@checked_arguments
 def configure(
     builder: SparkSession.Builder,
     *,

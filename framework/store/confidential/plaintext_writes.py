@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
+from lockgate.errors import InputError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.orc import plaintext_message, shown_columns, suggested_entries
 from lockgate.framework.store.confidential.column_visibility import encrypted_columns
@@ -30,6 +30,8 @@ def judged(table: Table, data: Data) -> Data:
 def _judged_batches(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     reported: set[str] = set()
     for batch in batches:
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            raise InputError(f"data to write holds {type(batch).__name__}, not only Arrow's record batches")
         reported |= _judge(table, batch.schema, reported)
         yield batch
 

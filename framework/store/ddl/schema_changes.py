@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.framework.types import DataType
 
 ColumnPath: TypeAlias = tuple[str, ...]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Position:
     """A position among the columns: behind `after`, or at the front if that is None."""
@@ -24,6 +26,7 @@ class Position:
 FIRST = Position()
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AddColumn:
     """A new column; old rows have null there. It goes to the end without a position."""
@@ -34,6 +37,7 @@ class AddColumn:
     position: Position | None = None
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class DropColumn:
     """Drops a column; its values stay in old files, unread. A new column of that name starts empty."""
@@ -42,6 +46,7 @@ class DropColumn:
     if_exists: bool = False
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class RenameColumn:
     """Renames a column; options that name it change too."""
@@ -50,6 +55,7 @@ class RenameColumn:
     name: str
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ChangeType:
     """Widens the type of a column; its nullability stays."""
@@ -58,6 +64,7 @@ class ChangeType:
     type: DataType
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ChangeNullability:
     """Lets a column hold nulls or, in a table without rows, forbids them."""
@@ -66,6 +73,7 @@ class ChangeNullability:
     nullable: bool
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ChangeComment:
     """Changes the comment of a column; None removes it."""
@@ -74,6 +82,7 @@ class ChangeComment:
     description: str | None
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class ChangeDefault:
     """Changes the default of a column, a constant of SQL, for new rows; None removes it."""
@@ -82,6 +91,7 @@ class ChangeDefault:
     default: str | None
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class MoveColumn:
     """Moves a column among its neighbours."""
@@ -90,6 +100,7 @@ class MoveColumn:
     position: Position
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class SetOption:
     """Sets an option of the table."""
@@ -98,6 +109,7 @@ class SetOption:
     value: str
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class RemoveOption:
     """Resets an option of the table to its default; resetting one that is not set is no error."""
@@ -105,6 +117,7 @@ class RemoveOption:
     key: str
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class SetComment:
     """Changes the comment of the table; None removes it."""

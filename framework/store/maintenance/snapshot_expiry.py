@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.options.changelog_options import NO_CHANGELOG
 from lockgate.framework.store.history.reachable_files import changelog_files_of
@@ -50,6 +51,7 @@ class ExpireResult:
     earliest_snapshot: int | None = None
 
 
+@checked_arguments
 def expire_snapshots(
     table: TableHandle,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 
 _BRANCH = "$branch_"
@@ -12,6 +13,7 @@ _BRANCH = "$branch_"
 _NAME = re.compile(r"[^\W]([\w-]*)")
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Identifier:
     """The name of a table, or of a branch of it, in its database."""

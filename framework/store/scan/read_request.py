@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
 from lockgate.framework.options.option import check_names
@@ -37,6 +38,7 @@ from lockgate.pushdown import (
 _MOST_ROWS = 2**63 - 1
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ReadRequest:
     """A query of one table.

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     InputError,
     NotFoundError,
@@ -113,6 +114,7 @@ SNAPSHOT_SOURCE = Option(
 )
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Between:
     """Snapshots with after < id <= upto; what OVERWRITE snapshots did is refused, or left out.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     ColumnNotFoundError,
     CorruptFileError,
@@ -42,6 +43,7 @@ from lockgate.framework.types import (
 CURRENT_VERSION = 3
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class Schema:
     """The schema that a user gives to create a table.

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import (
     AlreadyExistsError,
     InputError,
@@ -58,6 +59,7 @@ _log = logging.getLogger("lockgate.store")
 __all__ = ["Catalog", "Identifier"]
 
 
+@checked_arguments
 class Catalog:
     """The databases and tables in a warehouse folder."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import CommitConflictError, InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import named_errors
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
 
+@checked_arguments
 class Table(TableHistory):
     """A table with the schema that it had when it was loaded; each call looks up snapshots."""
 

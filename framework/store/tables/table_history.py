@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io import named_errors
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.metadata.tag_files import Tag
 
 
+@checked_arguments
 class TableHistory(TableHandle):
     """The past of a table, by methods of `Table`."""
 

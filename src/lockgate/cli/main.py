@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return int(options.run(options))
     except LockgateError as error:
         print(f"lockgate: {' '.join(str(error).splitlines())}", file=sys.stderr)
+    except UnicodeEncodeError:
+        print("lockgate: an argument is not text in UTF-8", file=sys.stderr)
     except BrokenPipeError:
         pass
     except OSError as error:

@@ -177,7 +177,7 @@ def test_a_specification_makes_its_provider(path: Path, monkeypatch: pytest.Monk
     memory = MemoryKeyProvider({})
     assert provider_from(memory) is memory
     assert memory.spec is None
-    with pytest.raises(InputError, match="not a int"):
+    with pytest.raises(InputError, match=r"provider_from: spec takes .*, not int"):
         provider_from(3)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(OptionError, match="no key provider has the scheme 'vault'") as caught:
         provider_from("vault://user:password@host")

@@ -21,7 +21,7 @@ ROWS = pa.table({"id": [1], "ssn": ["123"]})
 CALLS: dict[str, Callable[[Path, Path], Any]] = {
     "read": lambda closed, other: orc.EncryptedOrcFile(closed, KEYS).read(),
     "inspect": lambda closed, other: orc.inspect_file(closed, KEYS),
-    "audit": lambda closed, other: orc.audit_file(closed, KEYS),
+    "audit": lambda closed, other: orc.audit_file(closed, {"ssn": "pii"}, KEYS),
     "verify": lambda closed, other: orc.verify_file(closed, KEYS),
     "decrypt": lambda closed, other: orc.decrypt_file(closed, other, keys=KEYS),
     "encrypt": lambda closed, other: orc.encrypt_file(closed, other, encrypt="pii:ssn", keys=KEYS),

@@ -167,7 +167,7 @@ def test_what_cannot_be_stored_is_refused(people: pa.Table, keys: MemoryKeyProvi
         write_table(people, path, compression="zst")
     with pytest.raises(OptionError, match="no column 'idd'"):
         write_table(people, path, bloom_filter_columns=["idd"])
-    with pytest.raises(InputError, match="not to a int"):
+    with pytest.raises(InputError, match=r"write_table: sink takes .*, not int"):
         write_table(people, 3)  # type: ignore[arg-type]  # wrong on purpose
     assert not path.exists()
     with pytest.raises(InputError, match="the rows have columns"), OrcWriter(path, people.schema) as writer:

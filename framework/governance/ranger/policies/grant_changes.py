@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, PolicyError
 
 Document = dict[str, Any]
@@ -17,6 +18,7 @@ _WHO = ("users", "groups", "roles")
 _NAME = 255
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class GrantChange:
     """Access types on a resource, by level, which `grantor` gives to users, groups or roles, or takes away.

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError, StorageError
 from lockgate.framework.governance.ranger.protocol.credential_files import credential
 from lockgate.framework.governance.ranger.protocol.key_stores import KeyStore, identify, trust
@@ -32,6 +33,7 @@ class AdminError(StorageError):
     """Raised when Ranger's admin does not answer, or not as it should."""
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class AdminSettings:
     """Settings of the admin: its addresses, the service whose policies to fetch, and the folder that keeps

@@ -10,6 +10,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import NotFoundError, PolicyError
 from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, extended, policy_of
 from lockgate.framework.governance.ranger.protocol.admin_client import AdminClient, as_it_is
@@ -27,6 +28,7 @@ _ANSWERS = {
 }
 
 
+@checked_arguments
 class PolicyApi:
     """The policies of one service; a policy is a document in Ranger's JSON.
 

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, NoReturn
 
+from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import LockgateError, PolicyError, UnsafePathError
 from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.deltas import updated
@@ -19,6 +20,7 @@ from lockgate.framework.governance.ranger.protocol.download_cache import PolicyC
 _log = logging.getLogger("lockgate.governance")
 
 
+@checked_arguments
 class AdminPolicies:
     """The engine of the newest policies; close it to end the poll.
 

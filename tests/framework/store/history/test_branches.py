@@ -19,7 +19,7 @@ from lockgate.errors import (
     TagNotFoundError,
 )
 from lockgate.framework.io import LocalFileSystem
-from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
@@ -219,7 +219,7 @@ def test_bad_names_and_sources(table: Table, catalog: Catalog) -> None:
     with pytest.raises(InputError, match="use delete_branch"):
         catalog.drop_table("db.t$branch_dev")
     with pytest.raises(InputError, match="cannot be the name"):
-        catalog.create_table("db.x$branch_dev", None)  # type: ignore[arg-type]  # wrong on purpose
+        catalog.create_table("db.x$branch_dev", Schema.from_arrow(pa.schema([("id", pa.int64())])))
     with pytest.raises(TableNotFoundError, match="did you mean 'dev'"):
         catalog.load_table("db.t$branch_dve")
     assert (ids(table), ids(dev)) == ([1, 2, 3], [1])

@@ -227,7 +227,7 @@ def test_new_columns_end_a_stream_which_reads_on_with_them(catalog: Catalog, fou
     from lockgate.framework.types import INT
 
     begin = start(four, **DOTS)
-    catalog.alter_table("db.t", [AddColumn("n", INT)])
+    catalog.alter_table("db.t", [AddColumn(("n",), INT)])
     newer = catalog.load_table("db.t")
     newer.append(pa.table({"id": [5], "v": ["a"], "n": pa.array([7], pa.int32())}))
     with pytest.raises(InputError, match=r"columns of table db.t have changed .* restart"):

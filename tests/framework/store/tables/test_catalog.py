@@ -137,7 +137,7 @@ def test_a_warehouse_may_be_given_as_an_address(catalog: Catalog, make_table: Ma
 
 @pytest.mark.parametrize("warehouse", ["", " ", "a\0b", 7, None, b"lake"])
 def test_what_is_no_address_is_refused(warehouse: Any) -> None:
-    with pytest.raises(InputError, match="a path or an address"):
+    with pytest.raises(InputError, match=r"a path or an address|warehouse takes str . os\.PathLike"):
         Catalog(warehouse)
 
 
@@ -164,5 +164,5 @@ def test_a_text_is_no_list_of_names(make_table: MakeTable) -> None:
         lambda: table.aggregate([], group_by="id"),
         lambda: Schema.from_arrow(pa.schema([("i", pa.int32()), ("d", pa.int32())]), primary_keys="id"),
     ):
-        with pytest.raises(InputError, match="takes a list of names"):
+        with pytest.raises(InputError, match=r"takes (a list of names|tuple\[str)"):
             call()
