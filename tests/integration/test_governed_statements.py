@@ -145,7 +145,8 @@ def test_procedures_of_other_catalogs_take_a_right_of_their_own(limited: World, 
             with pytest.raises(PySparkException, match="statement ForeignCall"):
                 session.sql(text)
             assert not files.exists()
-        session.sql("DESCRIBE PROCEDURE folders.db.called")
+        if SPARK >= (4, 1):  # 4.0 takes it for a table's column
+            session.sql("DESCRIBE PROCEDURE folders.db.called")
     finally:
         session.sql("USE spark_catalog")
     limited.authorizer.governs_others = False
