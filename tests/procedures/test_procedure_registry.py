@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
+import shutil
+import tempfile
 import types
 from collections.abc import Iterator
 from typing import Any, cast
@@ -54,7 +57,10 @@ class Full(Echo):
         yield
 
 
-CONTEXT = ProcedureContext(Catalog("a warehouse that nobody makes"))
+# Calls leave their records there.
+FOLDER = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+CONTEXT = ProcedureContext(Catalog(FOLDER))
 
 
 @pytest.fixture(autouse=True)
