@@ -6,6 +6,7 @@ moment leaves a whole state. Readers see versions: hard-linked copies, published
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -126,7 +127,9 @@ class CacheBuilder:
         enough disk, and KeyMissingError if a column turns out to be masked whose key seemed to be held.
         """
         snapshot = self.table.snapshot(snapshot_id)
-        version = self.directory.version(snapshot_id)
+        version = None
+        with contextlib.suppress(LookupCacheError):  # a damaged one is built again
+            version = self.directory.version(snapshot_id)
         if version is None or version.fingerprint != fingerprint(snapshot):
             self._selection = self._selector.at(snapshot)
             version = self._make(snapshot, serve)
@@ -154,10 +157,13 @@ class CacheBuilder:
         if self._store is None and path is not None:
             try:
                 self._store = open_store(path, storage_of(path), self._cipher, self._budget)
-            except LookupCacheError as error:
+                meta = self._store.meta()
+                return self._store, None if meta is None else _Cursor(**meta)
+            except (LookupCacheError, ValueError, TypeError, KeyError) as error:
                 if is_passing(error):  # such as a full disk, on which reading the table again does not help
                     raise
                 # A database that cannot be opened has no use: the table is read again.
+                self.close()
                 shutil.rmtree(path, ignore_errors=True)
         meta = self._store.meta() if self._store is not None else None
         return self._store, None if meta is None else _Cursor(**meta)

@@ -8,6 +8,7 @@ wrapped local keys and a check value, which tells a wrong key.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import logging
 import threading
@@ -73,11 +74,13 @@ def writer_cipher(directory: CacheDirectory, layout: CacheLayout, keys: KeyProvi
 
     A cache is emptied if its key can no longer be opened because a version of a master key was removed.
     """
-    content = directory.key()
+    content = None
+    with contextlib.suppress(LookupCacheError):  # damaged, so it opens nothing any more
+        content = directory.key()
     if content is not None:
         try:
             return open_cache_key(keys, content)
-        except (KeyMissingError, KeyDeniedError) as error:
+        except (KeyMissingError, KeyDeniedError, KeyError, TypeError, ValueError) as error:
             _log.warning("the encrypted lookup cache %s is built again: %s", directory.path, error)
     made, cipher = make_cache_key(keys or NoKeys(), layout.keys)
     directory.clear()

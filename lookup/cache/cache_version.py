@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.backends import CacheReader, FoundRows, open_reader
+from lockgate.lookup.cache.backends import CacheReader, FoundRows, is_passing, open_reader
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.version_info import CacheVersionInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
@@ -42,6 +42,10 @@ class AnswerTooLarge(Exception):  # noqa: N818 - a turn of events inside the pac
     def __init__(self, parts: int) -> None:
         super().__init__(f"an answer must be given in {parts} parts")
         self.parts = parts
+
+
+class DamagedVersionError(LookupCacheError):
+    """Raised where the files of a state cannot be read: the cache is discarded and built again."""
 
 
 class KeyedState:
@@ -152,7 +156,10 @@ class CacheVersion(KeyedState):
             raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
         if reader is None:
             path = directory.version_path(snapshot_id) / "db"
-            reader = open_reader(path, info.storage, cache_bytes, cipher)
+            try:
+                reader = open_reader(path, info.storage, cache_bytes, cipher)
+            except LookupCacheError as error:
+                raise error if is_passing(error) else DamagedVersionError(str(error)) from None
         super().__init__(info, layout, reader)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.checked_arguments import checked_arguments
+from lockgate.errors import LockgateError, LookupCacheError, VersionMismatchError
 from lockgate.lookup.cache.directory import CacheDirectory, disk_usage
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class CacheStatus:
     `rows` and `current` are those of the state that is served, None before the first, `build_seconds` and
     `built_millis` (since the epoch) say how long building it took and when; `bytes` are all files',
     `snapshots` the states held. `encrypted_under` names the keys of an encrypted cache, as they were then.
-    `lookups` are those that use it.
+    `lookups` are those that use it. `problem` says why nothing else is known.
     """
 
     directory: str
@@ -83,6 +83,7 @@ class CacheStatus:
     cache_server_runs: bool
     encrypted_under: tuple[str, ...]
     lookups: tuple[RunningLookup, ...] = ()
+    problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain values."""
@@ -90,6 +91,8 @@ class CacheStatus:
         return {**asdict(self), "lookups": lookups}
 
     def __str__(self) -> str:
+        if self.problem is not None:
+            return f"{self.directory}: {self.problem}; {self.bytes} bytes"
         state = "nothing built"
         if self.current is not None:
             state = f"snapshot {self.current}, {self.rows} rows, built in {self.build_seconds or 0:.3f} s"
@@ -104,7 +107,7 @@ class CacheStatus:
 def find_caches(path: Path) -> list[CacheStatus]:
     """Describe the cache in a folder, or all caches below a folder of caches, by name.
 
-    Raises VersionMismatchError for a cache of another version.
+    A cache of another version, or a damaged one, is described by what is wrong with it.
     """
     if (path / "LAYOUT.json").is_file():
         return [_status(path)]
@@ -114,6 +117,17 @@ def find_caches(path: Path) -> list[CacheStatus]:
 
 
 def _status(path: Path) -> CacheStatus:
+    try:
+        return _whole_status(path)
+    except (LookupCacheError, VersionMismatchError, KeyError, TypeError) as error:
+        what = str(error) if isinstance(error, LockgateError) else f"{path} is damaged: {error!r}"
+        runs = CacheDirectory(path).has_cache_server()
+        return CacheStatus(
+            str(path), "unreadable", (), None, None, None, None, (), disk_usage(path), runs, (), problem=what
+        )
+
+
+def _whole_status(path: Path) -> CacheStatus:
     directory = CacheDirectory(path)
     layout = directory.layout()
     current = directory.current()
@@ -131,17 +145,20 @@ def _status(path: Path) -> CacheStatus:
         disk_usage(path),
         directory.has_cache_server(),
         tuple(f"{wrapped['name']}@{wrapped['version']}" for wrapped in key["wrapped"]),
-        tuple(
-            RunningLookup(seconds_since_report=round(age, 3), **{**content, "keys": tuple(content["keys"])})
-            for age, content in directory.reports()
-        ),
+        tuple(filter(None, (_running(age, content) for age, content in directory.reports()))),
     )
+
+
+def _running(age: float, content: Mapping[str, Any]) -> RunningLookup | None:
+    # A report that another version wrote, or half of one, says nothing of the cache.
+    with contextlib.suppress(KeyError, TypeError):
+        return RunningLookup(
+            seconds_since_report=round(age, 3), **{**content, "keys": tuple(content["keys"])}
+        )
+    return None
 
 
 @checked_arguments
 def remove_cache(cache: CacheStatus) -> None:
     """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
-    path = Path(cache.directory)
-    # The folder moves away in one step: a running owner makes a new one, and writes into that.
-    aside = path.rename(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
-    shutil.rmtree(aside)
+    CacheDirectory(Path(cache.directory)).discard()

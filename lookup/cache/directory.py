@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import socket
@@ -31,6 +32,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.io import check_own_folder, check_private_folder
 from lockgate.framework.spark import ErrorJson
@@ -38,6 +41,8 @@ from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.cache.version_info import CacheVersionInfo, refusal_of
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.lookup_spec import CacheLayout
+
+_log = logging.getLogger("lockgate.lookup")
 
 KEPT_GENERATIONS = 2
 # A driver touches its reader file every few seconds; after this time it is gone.
@@ -114,15 +119,46 @@ class CacheDirectory:
                 f"the lookup cache {self.path} has format {versions[0]} and row codec {versions[1]}, this "
                 f"Lockgate reads {CACHE_FORMAT} and {ROW_CODEC}: install one version on driver and executors"
             )
-        return CacheLayout.from_json(content)
+        try:
+            return CacheLayout.from_json(content)
+        except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+            raise LookupCacheError(
+                f"{self.path / 'LAYOUT.json'} is damaged ({type(error).__name__}: {error}): lockgate lookup "
+                "rebuild builds the cache again"
+            ) from None
 
     def layout_json(self) -> dict[str, Any] | None:
         """Return what is recorded of what is cached; None in a folder that was just made, or made again."""
         return _read_json(self.path / "LAYOUT.json")
 
     def has_layout(self, layout: CacheLayout) -> bool:
-        """Say whether the cache holds exactly this, in formats of this version."""
-        return self.layout_json() == layout.to_json()
+        """Say whether the cache holds exactly this, in formats of this version, undamaged."""
+        with contextlib.suppress(LookupCacheError):
+            return self.layout_json() == layout.to_json()
+        return False
+
+    def discard_if_damaged(self, snapshot_id: int) -> bool:
+        """Remove the cache if its layout or the state at a snapshot cannot be read; return whether it was.
+
+        A running owner then builds it again. Another process may have discarded it first.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            before = self.path.stat().st_ino
+            try:
+                self.layout_json()
+                self.version(snapshot_id)
+            except LookupCacheError as error:
+                if self.path.stat().st_ino == before:
+                    _log.warning("the lookup cache %s is removed and built again: %s", self.path, error)
+                    self.discard()
+                return True
+        return False
+
+    def discard(self) -> None:
+        """Remove the cache: open readers keep their files, and a running owner begins afresh."""
+        # The folder moves away in one step: a running owner makes a new one, and writes into that.
+        aside = self.path.rename(self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}"))
+        shutil.rmtree(aside, ignore_errors=True)
 
     def write_key(self, content: dict[str, Any]) -> None:
         """Store the wrapped key of an encrypted cache."""
@@ -209,10 +245,11 @@ class CacheDirectory:
     def primary(self) -> Path | None:
         """Return the folder of the database that is brought forward; None before the first full load."""
         try:
-            path = self.path / (self.path / "PRIMARY").read_text().strip()
-        except FileNotFoundError:
+            name = (self.path / "PRIMARY").read_text().strip()
+        except (FileNotFoundError, ValueError):
             return None
-        return path if path.is_dir() else None
+        path = self.path / name
+        return path if name.startswith("primary-") and "/" not in name and path.is_dir() else None
 
     def new_primary(self) -> Path:
         """Return a fresh folder for a full load; it counts only after `set_primary`."""
@@ -270,9 +307,13 @@ class CacheDirectory:
     def take_refusal(self, snapshot_id: int, mark: int = 0) -> ErrorJson | None:
         """Return the reason why a request was refused, if it was; it may be repeated afterwards."""
         path = self._wish(snapshot_id, mark, ".error")
-        error = _read_json(path)
-        path.unlink(missing_ok=True)
-        return None if error is None else refusal_of(error, path)
+        try:
+            error = _read_json(path)
+            return None if error is None else refusal_of(error, path)
+        except LookupCacheError:  # damaged: the owner is asked again
+            return None
+        finally:
+            path.unlink(missing_ok=True)
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Record that the driver `name` needs these states; must be repeated within the lease."""
@@ -296,7 +337,7 @@ class CacheDirectory:
         """Return the records of living drivers, and how many seconds ago, the newest first."""
         found = []
         for path in (self.path / "reports").glob("[!.]*"):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, LookupCacheError):
                 age = time.time() - path.stat().st_mtime
                 content = _read_json(path)
                 if content is not None and age < READER_LEASE_SECONDS:
@@ -307,7 +348,7 @@ class CacheDirectory:
         """Return the states that living drivers need; forgets drivers that are gone."""
         needed: set[int] = set()
         for path in (self.path / "readers").glob("[!.]*"):
-            with contextlib.suppress(FileNotFoundError, ValueError):
+            with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
                 if time.time() - path.stat().st_mtime > READER_LEASE_SECONDS:
                     self.release(path.name)
                 else:
@@ -339,9 +380,11 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         content = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError:
-        raise LookupCacheError(f"{path} is damaged: remove {path.parent} and let it be built again") from None
-    return content if isinstance(content, dict) else None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise LookupCacheError(f"{path} is damaged: lockgate lookup rebuild builds the cache again")
+    return content
 
 
 def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:

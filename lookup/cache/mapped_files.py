@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,21 @@ def _find(layers: Sequence[Layer], keys: Rows) -> list[FoundRows]:
 def _read_layers(path: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads((path / LAYERS_FILE).read_text())
-    except (OSError, ValueError) as error:
+        _ = content["layers"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise LookupCacheError(f"cannot open the lookup cache {path}: {error}") from None
     return content
 
 
-def _open_layers(path: Path, names: Sequence[str]) -> list[Layer]:
+def _open_layers(path: Path, content: Mapping[str, Any]) -> list[Layer]:
+    sizes = content.get("bytes", {})  # the same check in Java: `MappedState`
     try:
-        return [Layer(path, name) for name in names]
-    except OSError as error:
+        layers = [Layer(path, name) for name in content["layers"]]
+        for layer in layers:
+            if sizes.get(layer.name, layer.nbytes) != layer.nbytes:
+                raise ValueError(f"a file of layer {layer.name} was cut")
+        return layers
+    except (OSError, ValueError) as error:
         raise LookupCacheError(f"cannot open the lookup cache {path}: {error}") from None
 
 
@@ -79,7 +85,7 @@ class MemoryReader:
     """The layers of one state, mapped for reading."""
 
     def __init__(self, path: Path) -> None:
-        self._layers = _open_layers(path, _read_layers(path)["layers"])
+        self._layers = _open_layers(path, _read_layers(path))
 
     def find(self, keys: Rows) -> list[FoundRows]:
         """Find the values of keys, which are sorted by their bytes and distinct."""
@@ -127,7 +133,7 @@ class MemoryStore:
         if (path / LAYERS_FILE).exists():
             content = _read_layers(path)
             self._meta, self._next = content["meta"], content["next"]
-            self._layers = _open_layers(path, content["layers"])
+            self._layers = _open_layers(path, content)
         self._sweep()
         read_ahead(path for path in self.path.iterdir() if path.name != LAYERS_FILE)
 
@@ -159,7 +165,7 @@ class MemoryStore:
 
     def ingest(self, files: Iterable[Path], meta: dict[str, Any]) -> None:
         """Put layers above those there are and record `meta`, all or nothing."""
-        fresh = _open_layers(self.path, [path.name for path in files])
+        fresh = _open_layers(self.path, {"layers": [path.name for path in files]})
         layers = [*self._merged(), *(layer for layer in fresh if len(layer))]
         self._commit(self._tidied(layers), meta)
 
@@ -185,7 +191,8 @@ class MemoryStore:
 
     def _content(self, layers: Sequence[Layer], meta: dict[str, Any] | None) -> str:
         names = [layer.name for layer in layers]
-        return json.dumps({"layers": names, "next": self._next, "meta": meta})
+        sizes = {layer.name: layer.nbytes for layer in layers}
+        return json.dumps({"layers": names, "bytes": sizes, "next": self._next, "meta": meta})
 
     def _commit(self, layers: list[Layer], meta: dict[str, Any]) -> None:
         temporary = self.path / f".{LAYERS_FILE}"

@@ -25,9 +25,16 @@ _lookups: dict[str, Lookup] = {}
 
 
 def lookup_for(
-    catalog: Catalog, table: Table, spec: LookupSpec, cache_host: Callable[[], CacheHost] = LocalCacheHost
+    catalog: Catalog,
+    table: Table,
+    spec: LookupSpec,
+    cache_host: Callable[[], CacheHost] = LocalCacheHost,
+    runs: Callable[[], bool] | None = None,
 ) -> Lookup:
-    """Return the running lookup for a spec, started at a site that `cache_host` makes if it is the first."""
+    """Return the running lookup for a spec, started at a site that `cache_host` makes if it is the first.
+
+    `runs` as for `Lookup.note_use`.
+    """
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
         for name in [name for name, lookup in _lookups.items() if lookup.closed]:
@@ -37,6 +44,7 @@ def lookup_for(
             if not _lookups:
                 atexit.register(close_all)
             lookup = _lookups[identity] = Lookup(catalog, table, spec, cache_host())
+        lookup.note_use(runs)
         return lookup
 
 
@@ -85,6 +93,7 @@ def _running(table: str) -> Lookup:
     found = running.get(table) or running.get(table.partition(".")[2])
     if found is None:
         raise NotFoundError(f"no lookup on {table!r} is running{nearest(table, running)}")
+    found.touch()
     return found
 
 

@@ -20,7 +20,7 @@ from lockgate.framework.store.scan.readable_files import can_block
 from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
-from lockgate.lookup.cache.cache_version import CacheVersion, KeyedState, LookupResult
+from lockgate.lookup.cache.cache_version import CacheVersion, DamagedVersionError, KeyedState, LookupResult
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.cache.version_info import CacheVersionInfo, mark_of
 from lockgate.lookup.partial.choice import is_partial
@@ -161,14 +161,22 @@ class LookupTable:
             time.sleep(0.02)
 
     def _build(self, snapshot_id: int) -> CacheVersion:
+        self._build_version(snapshot_id)
+        try:
+            fresh = self._open_version(snapshot_id)
+        except DamagedVersionError:
+            self._directory.clear()
+            self._build_version(snapshot_id)
+            fresh = self._open_version(snapshot_id)
+        self._directory.sweep({snapshot_id})
+        return fresh
+
+    def _build_version(self, snapshot_id: int) -> None:
         builder = CacheBuilder(self.table, self.spec, self._directory)
         try:
             builder.build(snapshot_id)
         finally:
             builder.close()
-        fresh = self._open_version(snapshot_id)
-        self._directory.sweep({snapshot_id})
-        return fresh
 
     def _open_version(self, snapshot_id: int) -> CacheVersion:
         cipher = reader_cipher(self._directory, self.table.keys)

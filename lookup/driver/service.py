@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
@@ -20,6 +20,7 @@ from lockgate.errors import (
     SnapshotNotFoundError,
 )
 from lockgate.framework.store import Snapshot
+from lockgate.lookup.cache.backends import Storage
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.cache.caches import note_status, report_of
 from lockgate.lookup.cache.directory import CacheDirectory
@@ -35,7 +36,7 @@ from lockgate.lookup.server.server_messages import CacheCommand, CacheEvent, Hol
 from lockgate.lookup.server.version_wait import is_ready
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.lookup_options import lookup_options
-from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id, pin_id
+from lockgate.lookup.spec.lookup_spec import LookupSpec, cache_id, cached_layout, pin_id
 from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _log = logging.getLogger("lockgate.lookup")
 _HEARTBEAT_SECONDS = 5.0
 # Pins are renewed this often within the time after which they count as abandoned.
 _PIN_RENEWALS = 4
+# A lookup that only batch queries use ends so long after the last of them.
+_BATCH_SECONDS = 30.0
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
 
@@ -64,6 +67,7 @@ class Lookup:
         self.directory = CacheDirectory(local_path(self.location))
         self._cache_host = cache_host or LocalCacheHost()
         self._options = lookup_options(table.options, spec.options)
+        self._is_sealed = bool(cached_layout(table, spec).keys)
         self._name = uuid.uuid4().hex
         self._pinned_snapshots = shared_pinned_snapshots(table, pin_id(table, spec))
         self._changed = threading.Condition()
@@ -79,6 +83,8 @@ class Lookup:
         self._holding = threading.Lock()
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
+        self._of_streams = False
+        self._batches: list[Callable[[], bool]] = []
         self._pins_at = 0.0
         self._asked_rows = self._hit_rows = 0
         opening: OpenCache = {
@@ -155,6 +161,14 @@ class Lookup:
         """Record a use of the lookup; False if it has ended, as an unused lookup does."""
         self._used_at = time.monotonic()
         return not self._closed.is_set() and not self._cache_host.ended()
+
+    def note_use(self, runs: Callable[[], bool] | None) -> None:
+        """Note a batch query, which `runs` or has ended; None: a stream, or somebody who calls `close`."""
+        with self._changed:
+            if runs is None:
+                self._of_streams = True
+            else:
+                self._batches.append(runs)
 
     def note_answers(self, rows: int, hits: int) -> None:
         """Count rows that tasks looked up, and how many of them found a match."""
@@ -330,8 +344,25 @@ class Lookup:
                 self.close()
 
     def _is_idle(self) -> bool:
-        idle = time.monotonic() - self._used_at
-        return not self._awaited and idle > self._options.file_retention
+        with self._changed:
+            batches = list(self._batches)
+        running = [runs for runs in batches if runs()]
+        with self._changed:
+            # Without the last one it would not be known that there were any.
+            ended = [runs for runs in batches if runs not in running]
+            self._batches = [runs for runs in self._batches if runs not in ended[:-1]]
+        if running:
+            self._used_at = time.monotonic()
+            return False
+        retention = self._options.file_retention
+        if batches and not self._of_streams and self._is_on_disk():
+            retention = min(retention, _BATCH_SECONDS)
+        return not self._awaited and time.monotonic() - self._used_at > retention
+
+    def _is_on_disk(self) -> bool:
+        # Others need the owner for as long as somebody may read: for rows, or for the key.
+        served = self._serving.info
+        return served is None or (served.storage != Storage.PARTIAL and not self._is_sealed)
 
     def _pause(self) -> float:
         due = min(self._refresher.due_at(), time.monotonic() + _HEARTBEAT_SECONDS)

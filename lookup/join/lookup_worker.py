@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.cache.cache_version import CacheVersion
+from lockgate.lookup.cache.cache_version import CacheVersion, DamagedVersionError
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import offsets_of
 from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.server.key_server import fetch_cipher
 from lockgate.lookup.server.partial_service import partial_reader
 from lockgate.lookup.server.version_wait import await_state, is_ready
+
+_log = logging.getLogger("lockgate.lookup")
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
@@ -66,6 +69,18 @@ def cache_version(wanted: WantedState) -> CacheVersion:
     Raises LookupCacheError if it is not cached and not waited for, the errors of `state_wait.await_state`,
     and UnsafePathError if the cache's folder could be another user's.
     """
+    try:
+        return _opened(wanted)
+    except DamagedVersionError as error:
+        if not wanted.wait_seconds:
+            raise LookupCacheError(str(error)) from None
+        _log.warning("the lookup cache %s is removed and built again: %s", wanted.path, error)
+        with contextlib.suppress(FileNotFoundError):  # another task has removed it
+            CacheDirectory(Path(wanted.path)).discard()
+        return _opened(wanted)
+
+
+def _opened(wanted: WantedState) -> CacheVersion:
     path, snapshot_id, mark = wanted.path, wanted.snapshot_id, wanted.mark
     directory = CacheDirectory(Path(path))
     key = (path, snapshot_id, mark)

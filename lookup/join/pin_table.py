@@ -12,7 +12,7 @@ import functools
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -120,12 +120,13 @@ class PinTable:
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch), 0, 0)
         _forget_ended_queries(context, query)
+        runs = _execution(context) if query is None else None
         cache_host = functools.partial(_cache_host, context)
         if GROUPS_OPTION in options:
             groups = int(options[GROUPS_OPTION])
-            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, cache_host)
+            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, cache_host, runs)
         else:
-            lookup = lookup_for(catalog, table, spec, cache_host)
+            lookup = lookup_for(catalog, table, spec, cache_host, runs)
             snapshot_id, mark = lookup.choose(query, batch)
             lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
         token = REPORTS.planned(lookup_id, report)
@@ -188,6 +189,23 @@ def _cache_host(context: BridgeContext) -> CacheHost:
     from lockgate.lookup.driver.cluster import cache_host_for
 
     return cache_host_for(context.spark)
+
+
+def _execution(context: BridgeContext) -> Callable[[], bool]:
+    """Return a function that says whether the query that asks still runs."""
+    spark: Any = context.spark
+    number = spark.sparkContext.getLocalProperty("spark.sql.execution.id")
+
+    def runs() -> bool:
+        if number is None:  # it is only analysed or shown
+            return False
+        try:
+            executions = java_class(spark, "org.apache.spark.sql.execution.SQLExecution")
+            return executions.getQueryExecution(int(number)) is not None
+        except Exception:  # the application has ended
+            return False
+
+    return runs
 
 
 def _forget_ended_queries(context: BridgeContext, asking: str | None) -> None:

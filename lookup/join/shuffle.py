@@ -73,6 +73,7 @@ def pin_groups(
     query_id: str | None,
     batch_id: int | None,
     cache_host: Callable[[], CacheHost] = LocalCacheHost,
+    runs: Callable[[], bool] | None = None,
 ) -> tuple[str, BatchReport, int]:
     """Choose one snapshot for a batch that all groups' caches have; as `service.Lookup.pin` does for one.
 
@@ -81,7 +82,7 @@ def pin_groups(
     """
     pins = shared_pinned_snapshots(table, pin_id(table, spec))
     _pinned_snapshots[table.location, pin_id(table, spec)] = pins
-    lookups = [lookup_for(catalog, table, each, cache_host) for each in grouped(spec, groups)]
+    lookups = [lookup_for(catalog, table, each, cache_host, runs) for each in grouped(spec, groups)]
     pinned = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
     mark = None if pinned is None else pins.mark(query_id or "", batch_id or 0)
     if pinned is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.backends import Storage
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.loader import Progress
@@ -42,7 +44,7 @@ class PartialBuilder:
         self._table = table
         self._directory = directory
         # Without keys: nothing of it is on disk, so nothing is sealed.
-        layout = layout_of(spec, table.schema)
+        self.layout = layout = layout_of(spec, table.schema)
         if not directory.has_layout(layout):
             directory.clear()
             directory.write_layout(layout)
@@ -54,7 +56,9 @@ class PartialBuilder:
         started = time.monotonic()
         snapshot = self._table.snapshot(snapshot_id)
         changes = self._cache.advance(snapshot)
-        found = self._directory.version(snapshot_id)
+        found = None
+        with contextlib.suppress(LookupCacheError):  # a damaged one is built again
+            found = self._directory.version(snapshot_id)
         if found is None or found.fingerprint != fingerprint(snapshot):
             found = self._directory.publish(lambda _: partial_info(snapshot, self._cache, changes, started))
         current = self._directory.current()

@@ -53,7 +53,10 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
 def is_ready(directory: CacheDirectory, snapshot_id: int, mark: int = 0) -> bool:
     """Say whether a state is cached, of the snapshot with this mark and not of another of its number.
 
-    Without a layout none is: somebody removed the folder while its owner built, and it begins again.
+    Without a layout none is: somebody removed the folder while its owner built, and it begins again. A cache
+    that is damaged is removed.
     """
+    if directory.discard_if_damaged(snapshot_id):
+        return False
     info = directory.version(snapshot_id)
     return info is not None and mark in (0, info.mark) and directory.layout_json() is not None

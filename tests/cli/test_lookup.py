@@ -48,6 +48,29 @@ def test_status_shows_each_cache(caches: Path, capsys: pytest.CaptureFixture[str
     assert "encrypted under pii@0; no owner" in shown
 
 
+def test_a_damaged_cache_stands_in_nobodys_way(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain, secret = sorted(path for path in caches.iterdir() if (path / "LAYOUT.json").exists())
+    layout = (plain / "LAYOUT.json").read_text()
+    for text, named in (
+        (layout[:50], "is damaged"),
+        ("{}", "has format None"),
+        (layout.replace("kind", "x"), "KeyError"),
+    ):
+        (plain / "LAYOUT.json").write_text(text)
+        assert main(["lookup", "status", str(caches), "--json"]) == 0
+        first, second = map(json.loads, capsys.readouterr().out.splitlines())
+        assert named in first["problem"]
+        assert (second["problem"], second["rows"]) == (None, 5)
+        assert main(["lookup", "status", str(caches)]) == 0
+        assert f"{plain}: " in capsys.readouterr().out
+    (secret / "KEYS.json").write_text('{"check": ""}')
+    assert main(["lookup", "status", str(secret)]) == 0
+    assert f"{secret} is damaged" in capsys.readouterr().out
+    assert main(["lookup", "drop", str(caches)]) == 0
+    assert not plain.exists()
+    assert not secret.exists()
+
+
 def test_status_of_running_lookups(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
     catalog = Catalog(str(caches.parent / "warehouse"))
     table = catalog.load_table("db.plain")

@@ -13,6 +13,7 @@ import pytest
 from lockgate import lookup
 from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.lookup import lookup_join
+from lockgate.lookup.join.pin_table import PinTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -184,8 +185,17 @@ def test_a_shuffled_stream_has_one_snapshot_a_batch_in_all_groups(
 
 @pytest.mark.long
 def test_missed_keys_are_asked_again_of_newer_states(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession, table: MakeName, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pinned = threading.Event()
+    rows = PinTable.rows
+
+    def noted(*arguments: Any) -> Any:
+        found = rows(*arguments)
+        pinned.set()
+        return found
+
+    monkeypatch.setattr(PinTable, "rows", noted)
     one, many = table("one"), table("many")
     spark.sql(f"CREATE TABLE {one} (k BIGINT, v STRING) TBLPROPERTIES ('primary-key'='k', 'bucket'='1')")
     spark.sql(f"CREATE TABLE {many} (k BIGINT, v STRING)")
@@ -197,7 +207,7 @@ def test_missed_keys_are_asked_again_of_newer_states(
         inner = lookup_join(stream, name, "k", how="inner", snapshot_column="s", options={**options, **hints})
 
         def later(name: str = name) -> None:
-            time.sleep(1.5)
+            assert pinned.wait(60), "the batch has its snapshot, the one of before"
             spark.sql(f"INSERT INTO {name} VALUES (1, 'changed'), (2, 'second'), (3, 'third')")
 
         writer = threading.Thread(target=later)
@@ -205,6 +215,7 @@ def test_missed_keys_are_asked_again_of_newer_states(
         assert rows_of(lookup_join(stream.where("k = 1"), name, "k", options={**options, **hints})) == [
             (1, "first")
         ]
+        pinned.clear()
         writer.start()
         found = rows_of(joined)
         writer.join()

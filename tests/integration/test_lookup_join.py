@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from lockgate.errors import (
     TableNotFoundError,
 )
 from lockgate.lookup import lookup_join
+from lockgate.lookup.driver import service
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:
@@ -46,6 +48,33 @@ def test_left_and_inner_by_primary_key(
     for how in ("left", "inner"):
         joined = lookup_join(stream, name, on="tailnum", how=how, options=options)
         same(joined, stream.join(spark.table(name), "tailnum", how).select(*joined.columns))
+
+
+def test_owners_end_soon_after_batch_queries(
+    spark: SparkSession, table: MakeName, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[bool] = []
+    note_use = service.Lookup.note_use
+
+    def note(self: service.Lookup, runs: Callable[[], bool] | None) -> None:
+        assert runs is not None
+        noted.append(runs())
+        note_use(self, runs)
+
+    monkeypatch.setattr(service.Lookup, "note_use", note)
+    monkeypatch.setattr(service, "_BATCH_SECONDS", 0.0)
+    name = table("planes")
+    planes(spark, name)
+    for year in range(3):
+        joined = lookup_join(
+            flights(spark), name, "tailnum", where=col("year") > 1990 + year, options=options
+        )
+        assert joined.count() == 1000
+    assert noted == [True] * 3, "each is asked for while its query runs"
+    deadline = time.monotonic() + 60
+    while lookup.statuses():
+        assert time.monotonic() < deadline, "an owner runs on"
+        time.sleep(0.05)
 
 
 def test_chosen_and_renamed_columns_and_the_snapshot(

@@ -307,6 +307,37 @@ def test_a_stream_keeps_its_columns_while_those_of_the_table_change(
     assert types == ["int", "int", "bigint"]
 
 
+def test_a_cache_that_is_cut_while_a_stream_runs_is_built_again(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    joined = source.stream()
+    for way in ("true", "false"):
+        given = {**options, "lookup.cache": "memory", "lookup.in-jvm": way}
+        joined = lookup_join(joined, name, "tailnum", select={f"seats_{way}": "seats"}, options=given)
+    found: list[tuple[Any, ...]] = []
+
+    def sink(frame: DataFrame, number: int) -> None:
+        found.extend(tuple(row) for row in frame.selectExpr("sum(seats_true)", "sum(seats_false)").collect())
+
+    query = start(joined, tmp_path / "checkpoint", sink)
+    try:
+        for file in ("", "LAYOUT.json", "generations/1/GENERATION.json", "generations/2/db/*.values"):
+            if "2" in file:  # read by tasks alone, which have the state before open
+                spark.sql(f"INSERT INTO {name} VALUES ('N1', 2024, 'new', 3, 0)")
+                lookup.wait_for(name, 2)
+            for path in (tmp_path / "cache").glob(f"*/{file}") if file else ():
+                path.write_bytes(path.read_bytes()[:24])
+            source.add(flights(spark))
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert found == [found[0]] * 4
+    assert found[0][0] == found[0][1] > 0
+
+
 def test_branches_of_a_query_look_up_in_one_table(
     spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from lookup_world import World, ask, ask_folder, rows, until
 
@@ -21,7 +22,7 @@ from lockgate.errors import (
     LookupCacheError,
 )
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver import lookup_registry
+from lockgate.lookup.driver import lookup_registry, service
 from lockgate.lookup.driver.cache_hosts import LocalCacheHost
 from lockgate.lookup.driver.lookup_tables import make_spec
 from lockgate.lookup.server.cache_server import CacheServer
@@ -124,6 +125,36 @@ def test_an_idle_lookup_ends_by_itself_and_starts_again(world: World) -> None:
         assert second.pin(None, None) == 1
     finally:
         lookup_registry.close_all()
+
+
+def test_a_lookup_of_batch_queries_ends_soon_after_the_last(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup, kept = world.lookup(), world.lookup(**{"lookup.cache": "partial"})
+    running = [True, True]
+    monkeypatch.setattr(service, "_BATCH_SECONDS", 0.0)
+    for each in (lookup, kept):
+        each.note_use(lambda: running[0])
+        each.note_use(lambda: running[1])
+        assert each.pin(None, None) == 1
+        assert not each._is_idle()
+        running[0] = False
+        assert not each._is_idle()
+    pid = lookup.status().owner_pid
+    assert pid is not None
+    running[1] = False
+    until(lambda: lookup.closed)
+    until(lambda: not psutil.pid_exists(pid))
+    assert ask(lookup, 1, [3]) == [1], "its cache stays"
+    assert not kept._is_idle(), "its rows are in the owner's memory"
+
+    again = world.lookup()
+    again.note_use(lambda: False)
+    again.note_use(None)
+    assert again.pin(None, None) == 1
+    assert not again._is_idle(), "a stream uses it, too"
 
 
 def test_a_cache_that_is_removed_while_it_runs_is_built_again(world: World) -> None:

@@ -52,6 +52,12 @@ final class CacheLayer implements AutoCloseable {
     Arrays.setAll(held, i -> hashes.get((long) i * STRIDE));
   }
 
+  /** The bytes of all files. */
+  long bytes() {
+    long ends = keyEnds == null ? 0 : keyEnds.count();
+    return Long.BYTES * (count + keys.count() + ends + values.count() + valueEnds.count());
+  }
+
   /** Finds a key; true if the layer has it, with an empty value if the key was deleted. */
   boolean find(KeyEncoder key, Value out) {
     long at = position(key);

@@ -10,10 +10,20 @@ final class MappedState implements CacheState {
   private final CacheLayer[] newestFirst;
 
   MappedState(Path folder) throws IOException {
-    JsonNode names = Bridge.JSON.readTree(folder.resolve("LAYERS.json").toFile()).get("layers");
+    JsonNode content = Bridge.JSON.readTree(folder.resolve("LAYERS.json").toFile());
+    JsonNode names = content.get("layers");
+    JsonNode sizes = content.get("bytes");
+    if (names == null) {
+      throw new IOException("LAYERS.json names no layers");
+    }
     newestFirst = new CacheLayer[names.size()];
     for (int i = 0; i < newestFirst.length; i++) {
-      newestFirst[i] = new CacheLayer(folder, names.get(newestFirst.length - 1 - i).asText());
+      String name = names.get(newestFirst.length - 1 - i).asText();
+      newestFirst[i] = new CacheLayer(folder, name);
+      JsonNode size = sizes == null ? null : sizes.get(name);
+      if (size != null && size.longValue() != newestFirst[i].bytes()) {
+        throw new IOException("a file of layer " + name + " was cut");
+      }
     }
   }
 

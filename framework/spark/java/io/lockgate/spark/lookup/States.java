@@ -6,6 +6,7 @@ import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.files.io.PrivateFolders;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
@@ -17,11 +18,16 @@ import java.nio.file.attribute.FileTime;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Instant;
+import java.util.Comparator;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.spark.TaskContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The states that this JVM has open, each once for all of its tasks.
@@ -39,6 +45,8 @@ final class States {
   private static final double OWNER_SECONDS = 60;
 
   private static final Map<Path, Lease> OPEN = new LinkedHashMap<>(16, 0.75f, true);
+
+  private static final Logger LOG = LoggerFactory.getLogger(States.class);
 
   private States() {}
 
@@ -70,22 +78,17 @@ final class States {
     if (lease != null) {
       return lease;
     }
-    await(cache, folder, snapshot, mark, waitSeconds);
     try {
-      PrivateFolders.check(cache);
-      PrivateFolders.checkOwn(folder);
-      CacheVersions.check(cache);
-      return opened(folder, mark);
-    } catch (PrivateFolders.UnsafePathException e) {
-      throw unsafe(e);
+      return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
     } catch (NoSuchFileException | FileNotFoundException e) {
-      throw Failure.inTask(
-          "LookupCacheError: the lookup cache "
-              + cache
-              + " does not hold snapshot "
-              + snapshot
-              + " any more: run the query again",
-          e);
+      throw gone(cache, snapshot, e);
+    } catch (IOException e) {
+      discard(cache, e);
+    }
+    try {
+      return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
+    } catch (NoSuchFileException | FileNotFoundException e) {
+      throw gone(cache, snapshot, e);
     } catch (IOException e) {
       throw Failure.inTask(
           "LookupCacheError: cannot open the lookup cache "
@@ -96,6 +99,45 @@ final class States {
               + cache
               + " builds it again",
           e);
+    }
+  }
+
+  private static Lease whenBuilt(
+      Path cache, Path folder, long snapshot, long mark, double waitSeconds) throws IOException {
+    await(cache, folder, snapshot, mark, waitSeconds);
+    try {
+      PrivateFolders.check(cache);
+      PrivateFolders.checkOwn(folder);
+      CacheVersions.check(cache);
+      return opened(folder, mark);
+    } catch (PrivateFolders.UnsafePathException e) {
+      throw unsafe(e);
+    }
+  }
+
+  private static RuntimeException gone(Path cache, long snapshot, IOException e) {
+    return Failure.inTask(
+        "LookupCacheError: the lookup cache "
+            + cache
+            + " does not hold snapshot "
+            + snapshot
+            + " any more: run the query again",
+        e);
+  }
+
+  /** Removes a damaged cache in one step; its owner, which sees that, builds it again. */
+  private static void discard(Path cache, IOException damage) {
+    LOG.warn("the lookup cache {} is removed and built again: {}", cache, firstLine(damage));
+    Path aside = cache.resolveSibling("." + cache.getFileName() + "." + UUID.randomUUID());
+    try {
+      Files.move(cache, aside);
+      try (Stream<Path> inside = Files.walk(aside)) {
+        for (Path each : inside.sorted(Comparator.reverseOrder()).toList()) {
+          Files.deleteIfExists(each);
+        }
+      }
+    } catch (IOException | UncheckedIOException e) {
+      // Another task has removed it.
     }
   }
 
