@@ -105,10 +105,26 @@ class TableHandle:
 
     @cached_property
     def table_id(self) -> str:
-        """Return what tells the table from one created later in the same place."""
+        """Return the id that the table keeps when it is renamed, moved or restored; a branch has its own.
+
+        It tells the table from one created later in the same place. A copy of the folder has the same one:
+        see `copy_id`.
+        """
+        found = self.schema.table_id or self._first_id()
+        branch = self.identifier.branch
+        return found if branch is None else str(uuid.uuid5(uuid.NAMESPACE_URL, f"{found}#{branch}"))
+
+    def _first_id(self) -> str:
+        """Return the id in the first schema; one made of that schema if another engine wrote it."""
         ids = self.schema_files.ids()
-        created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.branch_location)}#{created}"))
+        first = self.schema_of(ids[0]) if ids else self.schema
+        return first.table_id or str(uuid.uuid5(uuid.NAMESPACE_URL, first.to_bytes().decode()))
+
+    @cached_property
+    def copy_id(self) -> str:
+        """Return what tells the table from copies of its folder, too."""
+        place = self.file_system.uri(self.branch_location)
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{place}#{self.table_id}"))
 
     def with_schema(self, schema_id: int) -> TableHandle:
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""

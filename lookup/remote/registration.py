@@ -63,7 +63,7 @@ class Registration:
                 table.file_system.delete(_path(table))
 
     def _proven(self, table: Table) -> bytes:
-        return "\0".join((table.table_id, self.address, self.certificate, self.service)).encode()
+        return "\0".join((table.copy_id, self.address, self.certificate, self.service)).encode()
 
 
 def registered(table: Table, secret: Secret) -> Registration | None:

@@ -276,7 +276,7 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     seen = visibility(table)
     content = {
         "formats": [CACHE_FORMAT, ROW_CODEC],
-        "table": table.table_id,
+        "table": table.copy_id,
         "kind": str(layout.kind),
         "keys": spec.keys,
         "columns": spec.columns,

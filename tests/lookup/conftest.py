@@ -52,6 +52,7 @@ class FakeTable:
     keys: KeyProvider | None = None
     identifier: str = "db.t"
     table_id: str = "fake"
+    copy_id: str = "fake"
     reads: list[int] = field(default_factory=list)
     _snapshots: dict[int, Snapshot] = field(default_factory=dict)
     _states: dict[int, list[dict[str, Any]]] = field(default_factory=dict)

@@ -315,7 +315,8 @@ def of_policy(context: OperationContext, request: PolicyRequest) -> str:
 def check_grant(context: OperationContext, table: Table, needed: Collection[str], token: object) -> None:
     """Check that a scan of stored rows has a grant for them, and leave records; AccessDeniedError if not."""
     grant = context.dispatcher.grants.find(token)
-    if grant is None or grant.principal != context.principal or grant.table_id != table.table_id:
+    place = (table.table_id, table.location)  # a copy of the folder has the same id
+    if grant is None or grant.principal != context.principal or (grant.table_id, grant.location) != place:
         raise _no_grant(table.identifier, "was not planned under the rights of the one who asks")
     names = grant.policy_names
     types = {names.get(column, column): kind for column, kind in grant.types.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -86,6 +87,7 @@ def first_schema(schema: Schema) -> TableSchema:
         options=options,
         comment=comment,
         time_millis=now_millis(),
+        table_id=str(uuid.uuid4()),
     )
     check_schema(created)
     if len(set(_field_ids(fields))) != len(list(_field_ids(fields))):

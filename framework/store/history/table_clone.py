@@ -6,6 +6,7 @@ source, since files are read by the one that they were written under. Source: Pa
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -61,9 +62,10 @@ class TableClone:
 
     def create(self, target: TableHandle) -> None:
         """Store the source's schemas as those of a table that is not there yet; AlreadyExistsError else."""
+        table_id = str(uuid.uuid4())
         for schema_id in self.source.schema_files.ids():
             try:
-                target.schema_files.create(self.source.schema_of(schema_id))
+                target.schema_files.create(replace(self.source.schema_of(schema_id), table_id=table_id))
             except FileExistsError:
                 raise AlreadyExistsError(f"table {target.identifier} exists") from None
 

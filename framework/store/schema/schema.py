@@ -41,6 +41,8 @@ from lockgate.framework.types import (
 )
 
 CURRENT_VERSION = 3
+# A key of our own in schema files, which other engines pass over.
+_TABLE_ID = "lockgateTableId"
 
 
 @checked_arguments
@@ -101,6 +103,8 @@ class TableSchema:
     comment: str | None = None
     time_millis: int = 0
     version: int = CURRENT_VERSION
+    # The id that a table gets when it is created; empty in schemas of other writers.
+    table_id: str = field(default="", compare=False)
 
     @cached_property
     def table_options(self) -> TableOptions:
@@ -204,6 +208,8 @@ class TableSchema:
         }
         if self.comment is not None:
             content["comment"] = self.comment
+        if self.table_id:
+            content[_TABLE_ID] = self.table_id
         return {**content, "timeMillis": self.time_millis}
 
     def to_bytes(self) -> bytes:
@@ -253,6 +259,7 @@ def _parse(content: Mapping[str, Any], version: int) -> TableSchema:
         comment=content.get("comment"),
         time_millis=int(content.get("timeMillis", 0)),
         version=version,
+        table_id=str(content.get(_TABLE_ID, "")),
     )
 
 

@@ -127,7 +127,7 @@ class TableStream:
     def batch(self, start: StreamPlace, end: StreamPlace) -> Batch:
         """Return what lies between two positions; raises as `end_of_batch`."""
         self._check_identity(start, self.newest())
-        if end.sort_key < start.sort_key or end.table_id != start.table_id:
+        if end.sort_key < start.sort_key or end.table_id not in (start.table_id, self._table.table_id):
             raise InputError(f"a stream cannot go from {start.to_json()} to {end.to_json()}")
         units: list[Unit] = []
         of_states, left_out, overwrites = False, 0, 0
@@ -185,20 +185,21 @@ class TableStream:
         return self._table.snapshot(number) if scans_state else passed_snapshot(self._table, number)
 
     def _check_identity(self, start: StreamPlace, newest: int) -> None:
-        """Raise InputError if the table is no longer the one that was read up to `start`."""
-        if start.table_id != self._table.table_id:
-            raise InputError(
-                f"the checkpoint is of another table than {self._table.identifier} is now, which was dropped "
-                "and created again: start the query with a checkpoint of its own"
-            )
-        if not start.commit_id:
-            return
+        """Raise InputError if the table is no longer the one that was read up to `start`.
+
+        What was read is known by its commit as well, also where the id is one that an earlier version made.
+        """
         inside = start.scans_state or start.index > 0
         read = start.snapshot_id if inside else start.snapshot_id - 1
-        rolled_back = newest < read
-        if not rolled_back and self._table.snapshot_files.exists(read):
-            rolled_back = self._table.snapshot(read).commit_id != start.commit_id
-        if rolled_back:
+        is_there = bool(start.commit_id) and self._table.snapshot_files.exists(read)
+        is_same = is_there and self._table.snapshot(read).commit_id == start.commit_id
+        if start.table_id != self._table.table_id and not is_same:
+            raise InputError(
+                f"the checkpoint is of another table than {self._table.identifier} is now, which was dropped "
+                "and created again, or is not the one that the query followed: start the query with a "
+                "checkpoint of its own"
+            )
+        if start.commit_id and (newest < read or (is_there and not is_same)):
             raise InputError(
                 f"table {self._table.identifier} was rolled back behind snapshot {read}, which this stream "
                 "has read: its rows may be gone from the table. Start a query with a checkpoint of its own"

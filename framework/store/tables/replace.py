@@ -113,5 +113,6 @@ def replacement(table: Table, schema: Schema) -> Replacement:
             fields=tuple(fields),
             highest_field_id=highest,
             options={**first.options, GENERATION: str(own_id)},
+            table_id=table.schema.table_id,
         ),
     )

@@ -306,6 +306,24 @@ def test_masks_never_get_into_a_cache_of_values(world: World) -> None:
     assert found.column("name").to_pylist() == ["name-3"]
 
 
+def test_a_batch_keeps_its_snapshot_where_the_table_is_renamed(world: World) -> None:
+    world.create().append(rows(range(3), 1))
+    assert world.lookup().pin("query", 3) == 1
+    for lookup in world.lookups:
+        lookup.close()
+    world.catalog.rename_table("db.dim", "db.other")
+    world.create().append(rows(range(3), 7))
+    renamed = world.catalog.load_table("db.other")
+    renamed.append(rows(range(3), 2))
+    options = {"lookup.cache-dir": str(world.folder / "cache")}
+    lookup = Lookup(world.catalog, renamed, make_spec(renamed, "id", options=options))
+    world.lookups.append(lookup)
+    assert lookup.pin("query", 3) == 1
+    assert lookup.pin("query", 4) == 2
+    assert ask(lookup, 1, [1]) == [1]
+    assert ask(lookup, 2, [1]) == [2]
+
+
 def test_a_dimension_that_was_created_again_is_not_answered_from_the_old_cache(world: World) -> None:
     planned = world.create()
     spec = make_spec(planned, "id")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,6 +16,7 @@ from stream_rows import batches, rows_of, start
 from lockgate import procedures
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.stream import TableStream
@@ -217,9 +221,70 @@ def test_a_table_that_was_rolled_back_is_not_followed_as_if_nothing_were(four: T
 def test_a_table_that_was_made_again_is_another(catalog: Catalog, make_table: MakeTable) -> None:
     table = make_table()
     table.append(make_rows(1))
-    begin = replace(start(table), table_id="another")
+    known = start(table)
+    begin = replace(known, table_id="another", commit_id="another")
     with pytest.raises(InputError, match=r"of another table than db.t is now"):
         of(table, {}).end_of_batch(begin)
+    catalog.drop_table("db.t")
+    again = make_table()
+    again.append(make_rows(1))
+    assert again.table_id != table.table_id
+    with pytest.raises(InputError, match=r"of another table than db.t is now"):
+        of(again, {}).end_of_batch(known)
+
+
+def test_a_table_stays_the_same_wherever_it_goes(
+    catalog: Catalog, four: Table, make_table: MakeTable, tmp_path: Path
+) -> None:
+    """Renamed, in a moved, linked or restored warehouse: a checkpoint goes on."""
+    end = of(four, {}).end_of_batch(start(four, **DOTS))
+    old = replace(end, table_id="made by an earlier version")
+
+    def goes_on(table: Table) -> None:
+        table.append(make_rows(7))
+        for place in (end, old):
+            assert read(table, place)[-1] == read(table, end)[-1]
+            assert read(table, place)[0][0][1] == 7
+
+    catalog.rename_table("db.t", "db.renamed")
+    renamed = catalog.load_table("db.renamed")
+    assert renamed.table_id == four.table_id
+    assert renamed.copy_id != four.copy_id
+    goes_on(renamed)
+    make_table()
+    with pytest.raises(InputError, match=r"of another table than db.t is now"):
+        of(catalog.load_table("db.t"), {}).end_of_batch(end)
+    warehouse = Path(catalog.warehouse)
+    shutil.copytree(warehouse, tmp_path / "moved")
+    (tmp_path / "linked").symlink_to(tmp_path / "moved")
+    for name in ("moved", "linked"):
+        goes_on(Catalog(str(tmp_path / name)).load_table("db.renamed"))
+    shutil.rmtree(warehouse)
+    shutil.copytree(tmp_path / "moved", warehouse)
+    goes_on(catalog.load_table("db.renamed"))
+
+
+def test_ids_of_branches_clones_replacements_and_of_other_writers(catalog: Catalog, four: Table) -> None:
+    four.create_branch("b")
+    branch = catalog.load_table("db.t$branch_b")
+    assert branch.table_id != four.table_id
+    assert branch.table_id == catalog.load_table("db.t$branch_b").table_id
+    procedures.call(
+        procedures.ProcedureContext(catalog), "clone", table="db.t", target_table="db.clone"
+    )
+    assert catalog.load_table("db.clone").table_id not in (four.table_id, branch.table_id)
+    altered = catalog.alter_table("db.t", [SetOption("comment", "x")])
+    assert (altered.schema.id, altered.table_id) == (1, four.table_id)
+    for number in (1, 0):  # as Paimon writes them
+        path = Path(four.location, "schema", f"schema-{number}")
+        content = json.loads(path.read_text())
+        assert content.pop("lockgateTableId") == four.table_id
+        path.write_text(json.dumps(content))
+        if number:
+            assert catalog.load_table("db.t").table_id == four.table_id, "the first schema has it"
+    theirs = catalog.load_table("db.t").table_id
+    catalog.rename_table("db.t", "db.renamed")
+    assert catalog.load_table("db.renamed").table_id == theirs
 
 
 def test_new_columns_end_a_stream_which_reads_on_with_them(catalog: Catalog, four: Table) -> None:
