@@ -126,16 +126,27 @@ class LookupTable:
 
         Returns the built state, None for a table without snapshots. If it fails, the old state stays in use.
         """
-        if snapshot_id is None:
+        if snapshot_id is not None:
+            fresh = self._build_or_await(self.table.snapshot(snapshot_id))
+        else:
             newest = newest_target(self.table)
             if newest is None:
                 return None
-            snapshot_id = newest.id
-        fresh = self._build_or_await(self.table.snapshot(snapshot_id))
+            fresh = self._of_newest(newest)
         if self._version is not None:
             self._version.close()
         self._version = fresh
         return fresh.info
+
+    def _of_newest(self, newest: Snapshot) -> CacheVersion:
+        while True:
+            try:
+                return self._build_or_await(newest)
+            except SnapshotNotFoundError:
+                now = newest_target(self.table)
+                if now is None or now.id == newest.id:
+                    raise
+                newest = now  # a writer has expired the one before
 
     def _build_or_await(self, snapshot: Snapshot) -> CacheVersion:
         # Another process may be the cache's owner: it builds what is wanted then.

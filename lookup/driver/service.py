@@ -241,11 +241,16 @@ class Lookup:
 
     def _wait_for_newest(self, timeout: float | None = None) -> tuple[int, int]:
         newest = self._refresher.look()
-        if newest is None:
-            return EMPTY, 0
-        if not self._serving.is_at(newest):
-            self._await_build(newest, serve=True, timeout=timeout)
-        return newest.id, mark_of(fingerprint(newest))
+        while newest is not None:
+            try:
+                if not self._serving.is_at(newest):
+                    self._await_build(newest, serve=True, timeout=timeout)
+                return newest.id, mark_of(fingerprint(newest))
+            except SnapshotNotFoundError:
+                expired, newest = newest, self._refresher.look()
+                if newest is None or newest.id == expired.id:
+                    raise
+        return EMPTY, 0
 
     def _timeout(self, given: float | None) -> float:
         return self._options.timeout if given is None else given

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from lockgate.errors import (
     SnapshotNotFoundError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
+from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.tables.catalog import Catalog
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver import lookup_registry
@@ -408,3 +410,38 @@ def test_a_task_waits_for_a_state_that_was_lost_after_its_batch_was_planned(worl
     asked = TaskLookup((str(lookup.directory.path),), tuple(FIELDS), False, 1 << 20, wait_seconds=30.0)
     (found,) = look_up_batches(asked, None, pa.array([1, 1], pa.int64()), ids)
     assert found.to_pylist() == [{"name": "name-1", "n": 1}, None]
+
+
+def test_a_snapshot_that_expires_before_it_is_built_is_not_the_newest_any_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two drivers on a cache, and a writer that expires all but one snapshot."""
+    table = world.create()
+    table.append(rows(range(3), 1))
+    held = world.lookup()
+    look, once = held._refresher.look, threading.Lock()
+
+    def late() -> Any:
+        found = look()
+        if once.acquire(blocking=False):  # and not again: the timer looks, too
+            table.append(rows(range(3), 2))
+            expire_snapshots(table, retain_max=1, retain_min=1)
+        return found
+
+    monkeypatch.setattr(held._refresher, "look", late)
+    assert held.pin(None, None) == 2
+    opened = open_lookup(table, "id", options={"lookup.cache-dir": str(world.folder / "other")})
+    build = opened._build
+
+    def later(snapshot_id: int) -> Any:
+        if snapshot_id == 3:
+            table.append(rows(range(3), 4))
+            expire_snapshots(table, retain_max=1, retain_min=1)
+        return build(snapshot_id)
+
+    monkeypatch.setattr(opened, "_build", later)
+    table.append(rows(range(3), 3))
+    info = opened.refresh()
+    assert info is not None
+    assert info.snapshot_id == 4
+    opened.close()

@@ -269,9 +269,7 @@ def test_ids_of_branches_clones_replacements_and_of_other_writers(catalog: Catal
     branch = catalog.load_table("db.t$branch_b")
     assert branch.table_id != four.table_id
     assert branch.table_id == catalog.load_table("db.t$branch_b").table_id
-    procedures.call(
-        procedures.ProcedureContext(catalog), "clone", table="db.t", target_table="db.clone"
-    )
+    procedures.call(procedures.ProcedureContext(catalog), "clone", table="db.t", target_table="db.clone")
     assert catalog.load_table("db.clone").table_id not in (four.table_id, branch.table_id)
     altered = catalog.alter_table("db.t", [SetOption("comment", "x")])
     assert (altered.schema.id, altered.table_id) == (1, four.table_id)
