@@ -52,6 +52,7 @@ from lockgate.lookup.join.pin_table import (
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
 from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
+from lockgate.lookup.join.worker_python import check_worker_python
 from lockgate.lookup.spec.lookup_options import LookupOptions, lookup_options
 from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec, cache_id
 
@@ -310,6 +311,7 @@ def _wait_seconds(options: LookupOptions, by_executors: bool) -> float:
 
 
 def _function(join: Join, options: LookupOptions, groups: int | None) -> Callable[..., Column]:
+    check_worker_python(join.stream.sparkSession)
     fields = join.fields()
     specs = [join.spec] if groups is None else grouped(join.spec, groups)
     by_executors = executors_keep(join.stream.sparkSession)
