@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from lockgate.errors import OptionError
+from lockgate.errors import KeyMissingError, OptionError
+from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.options import table_options as o
 from lockgate.framework.options.option import Option, parse_duration
+from lockgate.framework.options.table_options import known_options, validate_option
+from lockgate.framework.store import Catalog, Schema
 
 
 def test_defaults_and_typed_values() -> None:
@@ -94,3 +98,31 @@ def test_unknown_options_of_orc_are_errors_with_the_nearest_name() -> None:
     o.validate_option("orc.stripe.size", "1048576")
     with pytest.raises(OptionError, match=r"did you mean 'orc\.encrypt'"):
         o.validate_option("orc.encrpyt", "pii:ssn")
+
+
+def refusal(key: str) -> str | None:
+    try:
+        validate_option(key, "\u00e4 no value of any option")
+    except OptionError as error:
+        return str(error)
+    return None
+
+
+def test_a_refused_value_ends_no_list_in_the_middle() -> None:
+    """Of allowed values, the last has no comma behind it; known ones are listed once."""
+    refusals = {key: text for key in known_options() if (text := refusal(key)) is not None}
+    assert len(refusals) > 40
+    for key, text in refusals.items():
+        assert not text.rstrip("'\"").endswith((",", ", ", ":", "or ")), key
+        assert text.count("known:") <= 1, key
+        assert ", ," not in text, key
+
+
+def test_known_keys_are_listed_once(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path, keys=MemoryKeyProvider({"pii@0": b"0123456789abcdef"}))
+    catalog.create_namespace("db")
+    schema = Schema.from_arrow(pa.schema([("id", pa.int64())]), options={"orc.encrypt": "salary:id"})
+    with pytest.raises(KeyMissingError) as raised:
+        catalog.create_table("db.t", schema)
+    assert str(raised.value).count("known") == 1
+    assert "pii" in str(raised.value)

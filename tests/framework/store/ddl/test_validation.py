@@ -109,6 +109,7 @@ def test_contradicting_keys(catalog: Catalog) -> None:
         ([("a", pa.int32()), ("a", pa.int32())], "two columns"),
         ([("_KEY_a", pa.int32())], "reserved"),
         ([("_VALUE_KIND", pa.int32())], "reserved"),
+        ([("_ROW_ID", pa.int64())], "reserved"),
         ([(" ", pa.int32())], "needs a name"),
     ],
 )
