@@ -1,4 +1,4 @@
-"""Rights to files of the driver's own file systems, asked for each time that a query reads them."""
+"""Rights to relations, and to files that links lead to, asked for each time that a query reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from lockgate.framework.spark.messages.rights_messages import FilesRequest
 
 
 def check_files(context: OperationContext, request: FilesRequest) -> bool:
-    """Check that a query may read the files that its paths lead to now; AccessDeniedError if not."""
+    """Check that a query may still read what it names, and the files that its paths lead to now.
+
+    Raises AccessDeniedError if not, and under other policies than the query was planned under.
+    """
     if not plugins().decides_access():
         return True
     for relation, rights in ((request["planned"], request["rights"]), (request["linked"], None)):
@@ -23,12 +26,14 @@ def check_files(context: OperationContext, request: FilesRequest) -> bool:
             continue
         found = decision_about(context, relation)
         if found.apply_for:
-            raise denied(context, "files that a link leads to", [*found.apply_for, *found.ask])
+            is_path = relation["kind"] == "path"
+            what = "files that a link leads to" if is_path else str(target_of(context, relation))
+            raise denied(context, what, [*found.apply_for, *found.ask])
         is_other = found.is_restricted if rights is None else fingerprint(context, found) != rights
         if is_other:
             target = target_of(context, relation)
             raise AccessDeniedError(
-                f"a query of {target} was planned for other files, or under policies that have changed: run "
+                f"a query of {target} was planned under policies that have changed, or for other files: run "
                 "it again, or create its DataFrame again",
                 (f"SELECT on {target}",),
             )

@@ -153,13 +153,13 @@ class RefuseRequest(TypedDict):
 
 
 class FilesRequest(TypedDict):
-    """Files on the driver's own file systems that a query is about to read.
+    """A relation, or files on the driver's own file systems, about to be read by a query.
 
-    `planned` is what it names by paths, and `rights` the word for those that this was planned under, null if
-    nothing of it was hidden. `linked` are places outside to which links lead.
+    `planned` is what it names, and `rights` the word for those that this was planned under, null if nothing
+    of it was hidden. `linked` are places outside to which links lead.
     """
 
-    planned: PathRelation | None
+    planned: RelationJson | None
     rights: str | None
     linked: PathRelation | None
 

@@ -128,6 +128,19 @@ public final class Govern extends Rule<LogicalPlan> {
     }
   }
 
+  /**
+   * Asks again, where rows of a relation are about to be computed, whether its user has the rights
+   * that it was planned under: Spark keeps plans. A stream asks for each batch.
+   */
+  static void rightsHold(Barrier barrier) {
+    if (Bridge.isGoverned() && !barrier.child().isStreaming()) {
+      Barrier.ProtectedRelation guarded = barrier.guarded();
+      ObjectNode request = Bridge.object().put("rights", guarded.rights()).putNull("linked");
+      request.set("planned", guarded.relation());
+      Bridge.ask("governance.files", request);
+    }
+  }
+
   /** Tells whether rights are asked for here: not for what a policy itself says. */
   public static boolean decides(SparkSession session) {
     return isGoverned(session) && !PolicySession.isInside();

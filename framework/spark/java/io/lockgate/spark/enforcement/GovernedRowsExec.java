@@ -39,6 +39,23 @@ public final class GovernedRowsExec extends LeafRowsExec {
     this.barrier = barrier;
   }
 
+  /** Spark begins each action by this, also on a plan that it has kept from an earlier one. */
+  @Override
+  public void resetMetrics() {
+    super.resetMetrics();
+    if (isPlanned()) {
+      active(
+          () -> {
+            Govern.rightsHold(barrier);
+            return null;
+          });
+    }
+  }
+
+  private synchronized boolean isPlanned() {
+    return inner != null;
+  }
+
   /** The plan of the relation, its row filter and its masks; made when the rows are wanted. */
   private synchronized SparkPlan inner() {
     if (inner == null) {
@@ -46,6 +63,7 @@ public final class GovernedRowsExec extends LeafRowsExec {
           active(
               () -> {
                 Govern.settingsSuit(session(), barrier.guarded());
+                Govern.rightsHold(barrier);
                 return HiddenFailures.hiding(
                     () ->
                         LocalFilesExec.within(
