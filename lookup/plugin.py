@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lockgate.framework.options.option import Option
+from lockgate.framework.options import Option
 from lockgate.framework.plugins import BridgeOperation, LakeMethod, SystemTable, hookimpl
 from lockgate.procedures import Procedure
 

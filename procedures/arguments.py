@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, OptionError, UnsupportedTypeError, nearest
-from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
 from lockgate.framework.types import (
     DataType,

@@ -17,7 +17,7 @@ from lockgate.framework.governance.ranger.protocol.admin_settings import AdminSe
 from lockgate.framework.governance.ranger.protocol.policy_source import AdminPolicies
 from lockgate.framework.governance.requests.folder import RequestFolder
 from lockgate.framework.io import resolve
-from lockgate.framework.options.option import Option
+from lockgate.framework.options import Option
 from lockgate.framework.plugins import plugins
 
 _CATALOG = "spark.sql.catalog."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lockgate.framework.access import NULL, Action, Mask, mask_sql
 from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.governance.sql_masks import ORC_MASKS
-from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt, split
 from lockgate.framework.store.confidential.withheld_keys import (
     columns_named,

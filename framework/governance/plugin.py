@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
-from lockgate.framework.options.option import Option
+from lockgate.framework.options import Option
 from lockgate.framework.plugins import CommandMaker, LakeMethod, SystemTable, WarehouseTable, hookimpl
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lockgate.framework.options import table_options as options_of_tables
+from lockgate.framework import options as options_of_tables
 from lockgate.framework.plugins import (
     CommitParticipant,
     Event,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockgate.framework.options.option import Option, one_of
+from lockgate.framework.options import Option, one_of
 from lockgate.framework.plugins import session_conf
 
 _CHOICES = ("allow", "warn", "refuse", "")

@@ -17,7 +17,7 @@ from lockgate.framework.plugins import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.options.option import Option
+    from lockgate.framework.options import Option
     from lockgate.procedures import Procedure
 
 

@@ -14,9 +14,9 @@ from lockgate.framework.options.option import (
 )
 
 NO_CHANGELOG = "none"
-INPUT = "input"
-LOOKUP = "lookup"
-FULL_COMPACTION = "full-compaction"
+INPUT_CHANGELOG = "input"
+LOOKUP_CHANGELOG = "lookup"
+COMPACTION_CHANGELOG = "full-compaction"
 
 _NO_NAMES: tuple[str, ...] = ()
 _NO_NUMBER: int | None = None
@@ -24,7 +24,7 @@ _NO_TIME: timedelta | None = None
 
 CHANGELOG_PRODUCER = Option(
     "changelog-producer",
-    one_of(NO_CHANGELOG, INPUT, LOOKUP, FULL_COMPACTION),
+    one_of(NO_CHANGELOG, INPUT_CHANGELOG, LOOKUP_CHANGELOG, COMPACTION_CHANGELOG),
     NO_CHANGELOG,
     "source of the changelog files: `input` (the written rows), `lookup` (changes that each `compact` "
     "finds), `full-compaction` (differences between full compactions)",

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from lockgate.framework.options.option import Option, one_of, parse_bool, parse_names
 
-AUTO = "auto"
+AUTO_STRATEGY = "auto"
 _NO_COLUMNS: tuple[str, ...] = ()
 
-COLUMNS = Option(
+CLUSTERING_COLUMNS = Option(
     "clustering.columns",
     parse_names,
     _NO_COLUMNS,
     "columns by which writers and `compact` order the rows of an append table",
 )
-STRATEGY = Option(
+CLUSTERING_STRATEGY = Option(
     "clustering.strategy",
-    one_of(AUTO, "order", "zorder", "hilbert"),
-    AUTO,
+    one_of(AUTO_STRATEGY, "order", "zorder", "hilbert"),
+    AUTO_STRATEGY,
     "order that `compact` gives rows; `auto`: `order` for one column, `zorder` up to four, else `hilbert`",
 )
-INCREMENTAL = Option(
+CLUSTERING_INCREMENTAL = Option(
     "clustering.incremental",
     parse_bool,
     False,

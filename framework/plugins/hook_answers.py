@@ -10,8 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from lockgate.framework.options.option import Option
-from lockgate.framework.options.table_options import KNOWN
+from lockgate.framework.options import KNOWN, Option
 from lockgate.framework.plugins.contracts import (
     AuditSink,
     CommitParticipant,

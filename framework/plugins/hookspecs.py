@@ -18,7 +18,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, SqlDecision
-    from lockgate.framework.options.option import Option
+    from lockgate.framework.options import Option
     from lockgate.framework.plugins.contracts import (
         AuditSink,
         BridgeOperation,

@@ -20,7 +20,7 @@ from lockgate.framework.access import (
     combined,
     combined_sql,
 )
-from lockgate.framework.options.option import Option
+from lockgate.framework.options import Option
 from lockgate.framework.plugins import hook_answers, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (

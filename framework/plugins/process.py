@@ -6,7 +6,7 @@ import threading
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import PluginError
-from lockgate.framework.options.table_options import declare_by
+from lockgate.framework.options import declare_by
 from lockgate.framework.plugins.events import Event
 from lockgate.framework.plugins.manager import PluginManager
 

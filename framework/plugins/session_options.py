@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options.option import Option, T
+from lockgate.framework.options import Option, T
 from lockgate.framework.plugins.process import plugins
 from lockgate.framework.plugins.session_confs import session_conf
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem, named_errors
-from lockgate.framework.options.option import check_names
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.options import TableOptions, check_names
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers
 from lockgate.framework.store.metadata.identifier import Identifier

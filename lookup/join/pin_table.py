@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import AccessRequest, Action, Target
-from lockgate.framework.options.option import Option, at_least, one_of
+from lockgate.framework.options import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
 from lockgate.framework.spark import fault_in, java_class, shape_of
 from lockgate.framework.store import grant

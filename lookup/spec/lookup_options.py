@@ -9,8 +9,15 @@ from functools import lru_cache
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options.option import Option, at_least, one_of, parse_bool, parse_duration, parse_size
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.options import (
+    Option,
+    TableOptions,
+    at_least,
+    one_of,
+    parse_bool,
+    parse_duration,
+    parse_size,
+)
 from lockgate.lookup.spec.cache_paths import parse_folder
 from lockgate.lookup.spec.lookup_partitions import PartitionChoice, parse_partitions
 from lockgate.lookup.spec.periods import NO_PERIODS, Periods, parse_periods

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         SqlDecision,
         Target,
     )
-    from lockgate.framework.options.option import Option
+    from lockgate.framework.options import Option
     from lockgate.framework.plugins import (
         AskedKeys,
         AuditSink,

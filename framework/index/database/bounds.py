@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
+from lockgate.framework import options as table_options
 from lockgate.framework.index.database.index_segments import ImmutableCache, report_damage, segment_entries
 from lockgate.framework.index.database.manifest_bounds import (
     ManifestBounds,
@@ -27,7 +28,6 @@ from lockgate.framework.index.database.manifest_bounds import (
     read_bounds,
     write_bounds,
 )
-from lockgate.framework.options import table_options
 from lockgate.framework.plugins import (
     AskedKeys,
     IndexFileChanges,

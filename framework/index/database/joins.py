@@ -13,7 +13,7 @@ from lockgate.errors import CorruptFileError
 from lockgate.framework.index.database.index_segments import opened, report_damage, segment_entries
 from lockgate.framework.index.database.kind_versions import kind_of
 from lockgate.framework.index.database.segment_kinds import VALUES
-from lockgate.framework.options.table_options import INDEX_READ
+from lockgate.framework.options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
 from lockgate.framework.store import TableHandle, can_widen, indexed_fields, secrets_of, value_kind_of
 from lockgate.framework.types import DataField, parse_type

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.framework import options as index_options
 from lockgate.framework.index.database.index_segments import KIND, entries_of, is_sound, opened
 from lockgate.framework.index.database.segment_collector import NAME
-from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import FileKind, IndexEntry, Snapshot, TableHandle, TableSchema, secrets_of
 from lockgate.framework.store.codec.binary_row import decode_row

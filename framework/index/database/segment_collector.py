@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lockgate.errors import InputError
+from lockgate.framework import options as index_options
 from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.index.database.collected_keys import blocks_of, read_keys, task_column
 from lockgate.framework.index.database.kind_versions import versioned
-from lockgate.framework.options import index_options
 from lockgate.framework.plugins import IndexKind, TaskKeys, plugins
 from lockgate.framework.store import IndexedField, TableHandle, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json

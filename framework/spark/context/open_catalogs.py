@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.plugins import current_principal, plugins
 
 if TYPE_CHECKING:

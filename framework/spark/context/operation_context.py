@@ -196,7 +196,7 @@ def session_choice(context: OperationContext) -> str:
 
     Empty if it does not choose; OptionError for what cannot be chosen.
     """
-    from lockgate.framework.options.table_options import ON_PLAINTEXT
+    from lockgate.framework.options import ON_PLAINTEXT
 
     # The table's option wins over it, and it wins over the warehouse's.
     return ON_PLAINTEXT.value_of(str(context.spark.conf.get(SESSION_CONF, "")))

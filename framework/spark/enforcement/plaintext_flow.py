@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.options import table_options
-from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework import options as table_options
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt, plaintext_message, split, suggested_entries
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.write_messages import FilesFlowRequest, FlowAnswer, FlowRequest

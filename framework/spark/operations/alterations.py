@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.access import Action
-from lockgate.framework.options.schema_options import ON_TYPE_CHANGE
+from lockgate.framework.options import ON_TYPE_CHANGE
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.table_messages import AlterRequest, MergeColumnsRequest, TableSpec
 from lockgate.framework.spark.operations.catalog_operations import describe

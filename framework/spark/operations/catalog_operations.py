@@ -16,7 +16,7 @@ from lockgate.errors import (
     TableNotFoundError,
 )
 from lockgate.framework.access import MASKED
-from lockgate.framework.options.table_options import TARGET_FILE_SIZE
+from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.orc import MARK
 from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.context.driver_jvm import hadoop_confs

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import UnsupportedTypeError
-from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
+from lockgate.framework.options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.messages.scan_messages import FileField, SplitJson, VectorJson, VectorSpan
 from lockgate.framework.store import check_known_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table

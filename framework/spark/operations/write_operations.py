@@ -14,7 +14,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action
-from lockgate.framework.options.table_options import (
+from lockgate.framework.options import (
     ORC_HIDE_CARDINALITY,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,

@@ -21,7 +21,7 @@ from lockgate.errors import (
     LockgateError,
     SnapshotNotFoundError,
 )
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.plugins import RowsCommitted, publish
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot, BaseSnapshotCheck
 from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.pruning.split import key_order

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.options import table_options as options_of_tables
+from lockgate.framework import options as options_of_tables
 from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 

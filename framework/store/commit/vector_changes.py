@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lockgate.errors import CommitConflictError, UnsupportedFormatError
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.deletion_vectors.deletion_vector import (
     FRAME_BYTES,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import KeyMissingError
 from lockgate.framework.access import ALLOWED, Decision, Visibility
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.store.formats.data_file import FileFormat, format_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.orc import ELEMENT, KEY, VALUE, parse_encrypt, spell, split
 from lockgate.framework.types import DataField, DataType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.orc import Mask, parse_encrypt, parse_mask, spell, split
 
 

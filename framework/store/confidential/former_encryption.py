@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.confidential.encryption_entries import Entry, entries_of, with_entries
 from lockgate.framework.store.ddl.schema_changes import AddColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import check_schema

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Literal
 
 from lockgate.errors import IntegrityError
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY
+from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY
 from lockgate.framework.orc import EncryptedOrcFile, parse_encrypt
 
 if TYPE_CHECKING:

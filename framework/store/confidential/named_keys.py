@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lockgate.errors import EncryptionKeyError, KeyMissingError
-from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lockgate.errors import InputError, PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.orc import plaintext_message, shown_columns, suggested_entries
 from lockgate.framework.store.confidential.column_visibility import encrypted_columns
 

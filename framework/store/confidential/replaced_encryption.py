@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from lockgate.errors import InputError, LockgateError, PlaintextError, PlaintextWarning, nearest, warn_user
-from lockgate.framework.options import table_options
-from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework import options as table_options
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.store.confidential.encryption_entries import Entry, entries_of, with_entries
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.metadata.generations import GENERATION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.options.table_options import ORC_KEYS_WRAPPED
+from lockgate.framework.options import ORC_KEYS_WRAPPED
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 
 if TYPE_CHECKING:

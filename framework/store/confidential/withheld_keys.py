@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lockgate.framework.access import Mask, SqlDecision, mask_sql
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt, parse_mask, split
 from lockgate.framework.store.schema.schema import TableSchema
 

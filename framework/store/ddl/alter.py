@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, ColumnNotFoundError, InputError, UnsupportedError
-from lockgate.framework.options import layout_options, table_options
+from lockgate.framework import options as layout_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.ddl.column_options import (
     columns_in_lists,
     drop_from_options,

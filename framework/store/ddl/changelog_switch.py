@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.options import table_options
-from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER
+from lockgate.framework import options as table_options
+from lockgate.framework.options import CHANGELOG_PRODUCER
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

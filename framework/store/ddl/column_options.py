@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lockgate.framework.options import table_options
-from lockgate.framework.options.option import parse_names
+from lockgate.framework import options as table_options
+from lockgate.framework.options import parse_names
 from lockgate.framework.store.schema.nested_fields import ELEMENT, KEY, VALUE
 from lockgate.framework.types import DataField, Kind
 

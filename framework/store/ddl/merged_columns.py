@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options.schema_options import REFUSE
+from lockgate.framework.options import REFUSE_TYPE_CHANGE
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
@@ -40,7 +40,7 @@ def merged_columns(
         raise InputError(f"columns: {twice[0]!r} is named twice")
     merges = [found for name, data_type in wanted if (found := _merge(table.schema, name, data_type))]
     lost = [each for each in merges if each.history is not None]
-    if lost and action == REFUSE:
+    if lost and action == REFUSE_TYPE_CHANGE:
         raise UnsupportedError(
             f"table {table.identifier}: values of {', '.join(map(str, lost))}: give such a column "
             "another name, or keep its old values in another column by on_type_change => 'history'"

@@ -16,15 +16,16 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
-from lockgate.framework.options import clustering_options, table_options
-from lockgate.framework.options.changelog_options import (
+from lockgate.framework import options as clustering_options
+from lockgate.framework import options as table_options
+from lockgate.framework.options import (
     CHANGELOG_PRODUCER,
-    FULL_COMPACTION,
-    LOOKUP,
+    COMPACTION_CHANGELOG,
+    LOOKUP_CHANGELOG,
     NO_CHANGELOG,
+    Option,
+    TableOptions,
 )
-from lockgate.framework.options.option import Option
-from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.merge.merge import why_no_sequence
 from lockgate.framework.store.merge.merge_options import check_merge, ordering_columns
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
@@ -160,9 +161,10 @@ def _check_vectors(schema: TableSchema) -> None:
     engine = schema.table_options.get_option(table_options.MERGE_ENGINE)
     if engine == FIRST_ROW:
         raise OptionError(f"{option} is not possible with merge engine {engine!r}, which deletes no row")
-    if schema.changelog_producer == FULL_COMPACTION:
+    if schema.changelog_producer == COMPACTION_CHANGELOG:
         raise OptionError(
-            f"{option} is not possible with changelog producer {FULL_COMPACTION!r}: use 'lookup' or 'input'"
+            f"{option} is not possible with changelog producer {COMPACTION_CHANGELOG!r}: "
+            "use 'lookup' or 'input'"
         )
 
 
@@ -173,18 +175,21 @@ def _check_changelog(schema: TableSchema) -> None:
         return
     if not schema.has_primary_key:
         raise OptionError(f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} needs a primary key")
-    if schema.table_options.get_option(table_options.MERGE_ENGINE) == "first-row" and producer != LOOKUP:
+    if (
+        schema.table_options.get_option(table_options.MERGE_ENGINE) == "first-row"
+        and producer != LOOKUP_CHANGELOG
+    ):
         raise OptionError(
             f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} does not go with merge engine 'first-row', "
-            f"only {NO_CHANGELOG!r} and {LOOKUP!r} do, because later rows of a key change nothing"
+            f"only {NO_CHANGELOG!r} and {LOOKUP_CHANGELOG!r} do, because later rows of a key change nothing"
         )
 
 
 def _check_clustering(schema: TableSchema) -> None:
-    for name in schema.table_options.get_option(clustering_options.COLUMNS):
+    for name in schema.table_options.get_option(clustering_options.CLUSTERING_COLUMNS):
         reason = why_unordered(schema, name)
         if reason is not None:
-            raise OptionError(f"option {clustering_options.COLUMNS.key!r}: {reason}")
+            raise OptionError(f"option {clustering_options.CLUSTERING_COLUMNS.key!r}: {reason}")
 
 
 def _check_indexes(schema: TableSchema) -> None:

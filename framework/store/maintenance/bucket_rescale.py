@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.options.table_options import BUCKET, NUM_LEVELS
+from lockgate.framework.options import BUCKET, NUM_LEVELS
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.maintenance.compaction import BucketJob, job_rows
 from lockgate.framework.store.maintenance.table_compaction import check_keys

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.options.option import parse_duration
+from lockgate.framework.options import parse_duration
 from lockgate.framework.store import ManifestEntry
 from lockgate.framework.store.schema.schema import wall_clock_millis
 

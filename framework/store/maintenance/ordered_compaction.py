@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedError, nearest
-from lockgate.framework.options import clustering_options
-from lockgate.framework.options.option import parse_names
+from lockgate.framework import options as clustering_options
+from lockgate.framework.options import parse_names
 from lockgate.framework.store import ManifestEntry, Table
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.maintenance.compaction import BucketJob, parts_of
@@ -80,8 +80,8 @@ class RowOrder:
         names = clustering_columns(table.schema)
         if not names:
             return None
-        strategy = table.schema.table_options.get_option(clustering_options.STRATEGY)
-        if strategy == clustering_options.AUTO:
+        strategy = table.schema.table_options.get_option(clustering_options.CLUSTERING_STRATEGY)
+        if strategy == clustering_options.AUTO_STRATEGY:
             # As Paimon chooses.
             strategy = ORDER if len(names) == 1 else "zorder" if len(names) < _MANY_COLUMNS else "hilbert"
         return cls(strategy, names, is_given=False)

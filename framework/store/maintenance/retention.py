@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from lockgate.errors import InputError
-from lockgate.framework.options import changelog_options, table_options
+from lockgate.framework import options as changelog_options
+from lockgate.framework import options as table_options
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

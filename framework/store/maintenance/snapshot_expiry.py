@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import SnapshotNotFoundError
-from lockgate.framework.options.changelog_options import NO_CHANGELOG
+from lockgate.framework.options import NO_CHANGELOG
 from lockgate.framework.store.history.reachable_files import changelog_files_of
 from lockgate.framework.store.maintenance.retention import (
     Retention,

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options.table_options import (
-    DELETE_RATIO,
-    NUM_LEVELS,
-    ORC_ENCRYPT,
-    ORC_INTEGRITY,
-    TARGET_FILE_SIZE,
-)
+from lockgate.framework.options import DELETE_RATIO, NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
 from lockgate.framework.orc import Audit, in_order, parse_encrypt, thread_count
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of

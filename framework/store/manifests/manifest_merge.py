@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lockgate.framework.options.table_options import (
-    MANIFEST_MERGE_MIN_COUNT,
-    MANIFEST_TARGET_SIZE,
-    TableOptions,
-)
+from lockgate.framework.options import MANIFEST_MERGE_MIN_COUNT, MANIFEST_TARGET_SIZE, TableOptions
 from lockgate.framework.store.manifests.manifest import (
     FileKind,
     ManifestEntry,

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lockgate.errors import OptionError, UnsupportedError, nearest
-from lockgate.framework.options import table_options
-from lockgate.framework.options.carried_options import COLUMN_MERGE
-from lockgate.framework.options.option import parse_bool, parse_names
+from lockgate.framework import options as table_options
+from lockgate.framework.options import COLUMN_MERGE, parse_bool, parse_names
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     DEDUPLICATE,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, OptionError
-from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,8 +17,7 @@ import numpy as np
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
-from lockgate.framework.options.layout_options import DATA_FOLDER
-from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.options import DATA_FOLDER, PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.trust import (
     NO_ROOTS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from lockgate.framework.options import tag_options
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework import options as tag_options
+from lockgate.framework.options import TableOptions
 from lockgate.framework.types import date_pattern
 
 _NAMED_PERIODS = {

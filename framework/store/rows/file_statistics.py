@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, OptionError
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.merge.merge_options import ignores_deletes, merge_plan
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,

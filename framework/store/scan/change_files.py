@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lockgate.errors import SnapshotNotFoundError, UnsupportedError
-from lockgate.framework.options.changelog_options import FULL_COMPACTION, LOOKUP, NO_CHANGELOG
+from lockgate.framework.options import COMPACTION_CHANGELOG, LOOKUP_CHANGELOG, NO_CHANGELOG
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.references import held_snapshot
@@ -95,9 +95,9 @@ def settled_entries(table: TableHandle, snapshot: Snapshot) -> Sequence[Manifest
     """
     entries = stored_entries(table, snapshot)
     schema = table.schema_of(snapshot.schema_id)
-    if schema.changelog_producer == LOOKUP:
+    if schema.changelog_producer == LOOKUP_CHANGELOG:
         return [entry for entry in entries if entry.file.level > 0]
-    if schema.changelog_producer == FULL_COMPACTION:
+    if schema.changelog_producer == COMPACTION_CHANGELOG:
         top = top_level(schema)
         return [entry for entry in entries if entry.file.level >= top]
     return entries

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, is_bounded
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.schema.table_indexes import indexed_fields

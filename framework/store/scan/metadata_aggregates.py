@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc import split as split_path
 from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded, stats_position

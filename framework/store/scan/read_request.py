@@ -10,7 +10,7 @@ from typing import Any
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
-from lockgate.framework.options.option import check_names
+from lockgate.framework.options import check_names
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.generations import check_generation

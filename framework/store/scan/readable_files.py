@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.framework.options.table_options import MERGE_ENGINE, NUM_LEVELS
+from lockgate.framework.options import MERGE_ENGINE, NUM_LEVELS
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import location_of, ranges_of
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorLocation

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lockgate.errors import UnsupportedError
+from lockgate.framework import options as table_options
 from lockgate.framework.access import ALLOWED, Decision
-from lockgate.framework.options import table_options
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.formats.data_file import format_of
 from lockgate.framework.store.manifests.file_table import FileTable

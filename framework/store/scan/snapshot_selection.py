@@ -22,8 +22,8 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework.options import table_options
-from lockgate.framework.options.option import Option, at_least, one_of
+from lockgate.framework import options as table_options
+from lockgate.framework.options import Option, at_least, one_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry

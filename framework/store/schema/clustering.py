@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import nearest
-from lockgate.framework.options import clustering_options
+from lockgate.framework import options as clustering_options
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema
 
@@ -32,7 +32,7 @@ def clustering_columns(schema: TableSchema) -> tuple[str, ...]:
 
     Another engine may have given the table the option.
     """
-    names = schema.table_options.get_option(clustering_options.COLUMNS)
+    names = schema.table_options.get_option(clustering_options.CLUSTERING_COLUMNS)
     return tuple(name for name in dict.fromkeys(names) if why_unordered(schema, name) is None)
 
 

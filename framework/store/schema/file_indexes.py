@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
-from lockgate.framework.options.option import parse_names, parse_some_size, parse_whole
+from lockgate.framework.options import parse_names, parse_some_size, parse_whole
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind

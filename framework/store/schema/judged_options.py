@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockgate.errors import OptionError
-from lockgate.framework.options.table_options import KNOWN, is_known
+from lockgate.framework.options import KNOWN, is_known
 
 
 class Verdict(Enum):

@@ -24,11 +24,9 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
+from lockgate.framework import options as table_options
 from lockgate.framework.io import most_json, too_large
-from lockgate.framework.options import table_options
-from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, NO_CHANGELOG
-from lockgate.framework.options.option import check_names
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.options import CHANGELOG_PRODUCER, NO_CHANGELOG, TableOptions, check_names
 from lockgate.framework.types import (
     DataField,
     DataType,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
-from lockgate.framework.options.option import parse_names
+from lockgate.framework.options import parse_names
 from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.confidential.confidential_columns import secrets_of
 from lockgate.framework.store.schema.schema import TableSchema

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError, UnsupportedTypeError
-from lockgate.framework.options.changelog_options import INPUT
-from lockgate.framework.options.table_options import (
+from lockgate.framework.options import (
     BUCKET_FUNCTION,
     IGNORE_DELETES,
+    INPUT_CHANGELOG,
     MANIFEST_FORMAT,
     MERGE_ENGINE,
 )
@@ -146,7 +146,7 @@ def check_moving_keys(schema: TableSchema) -> None:
         "option 'ignore-delete'": ignoring and deduplicates,
         "option 'sequence.field'": bool(schema.sequence_fields) and deduplicates,
         "option 'deletion-vectors.enabled'": schema.has_vectors,
-        "option 'changelog-producer' = 'input'": schema.changelog_producer == INPUT,
+        "option 'changelog-producer' = 'input'": schema.changelog_producer == INPUT_CHANGELOG,
     }
     for what, applies in reasons.items():
         if applies:

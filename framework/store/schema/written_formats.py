@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockgate.errors import OptionError
-from lockgate.framework.options import table_options
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework import options as table_options
+from lockgate.framework.options import TableOptions
 
 ORC, PARQUET = "orc", "parquet"
 

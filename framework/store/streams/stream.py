@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options import table_options
-from lockgate.framework.options.changelog_options import NO_CHANGELOG
+from lockgate.framework import options as table_options
+from lockgate.framework.options import NO_CHANGELOG
 from lockgate.framework.store.merge.merge import merge_plan
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.generations import check_generation

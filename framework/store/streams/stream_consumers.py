@@ -87,7 +87,7 @@ class StreamConsumers:
             self.renew()
 
     def _pause(self) -> float:
-        from lockgate.framework.options import table_options
+        from lockgate.framework import options as table_options
 
         with self._lock:
             ages = [

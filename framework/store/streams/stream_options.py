@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options.option import (
-    Option,
-    at_least,
-    one_of,
-    parse_bool,
-    parse_some_size,
-)
+from lockgate.framework.options import Option, at_least, one_of, parse_bool, parse_some_size
 from lockgate.framework.store.scan.snapshot_selection import SPLIT_OPTIONS
 from lockgate.framework.store.schema.schema import TableSchema
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME
+from lockgate.framework.options import PARTITION_DEFAULT_NAME
 from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.manifests.file_table import FileTable

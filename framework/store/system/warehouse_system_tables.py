@@ -22,7 +22,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action
-from lockgate.framework.options.table_options import ON_PLAINTEXT, PARTITION_DEFAULT_NAME
+from lockgate.framework.options import ON_PLAINTEXT, PARTITION_DEFAULT_NAME
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.metadata.identifier import Identifier

@@ -23,7 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import AccessRequest, Action, Principal, Target
 from lockgate.framework.io import MovesFolders, join, named_errors, resolve
-from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, current_principal, plugins, publish
 from lockgate.framework.store.confidential.former_encryption import judged
 from lockgate.framework.store.confidential.named_keys import check_named_keys

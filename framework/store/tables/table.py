@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import CommitConflictError, InputError
+from lockgate.framework import options as table_options
 from lockgate.framework.access import Action
 from lockgate.framework.io import named_errors
-from lockgate.framework.options import table_options
-from lockgate.framework.options.option import check_names
+from lockgate.framework.options import check_names
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.metadata.identifier import Identifier

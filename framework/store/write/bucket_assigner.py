@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.rows.bucket import hash_rows

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, LockgateError
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.commit.file_collectors import collections_of

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lockgate.framework.options import table_options
-from lockgate.framework.options.changelog_options import (
+from lockgate.framework import options as table_options
+from lockgate.framework.options import (
+    COMPACTION_CHANGELOG,
     DEDUPLICATE_IGNORES,
-    FULL_COMPACTION,
-    LOOKUP,
+    LOOKUP_CHANGELOG,
     ROW_DEDUPLICATE,
 )
 from lockgate.framework.store.merge.group_codes import Codes, group_codes
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 def lowest_settled_level(schema: TableSchema) -> int | None:
     """Return the level from which on changes of rows have been recorded; None if compactions tell of none."""
-    if schema.changelog_producer == LOOKUP:
+    if schema.changelog_producer == LOOKUP_CHANGELOG:
         return 1
-    if schema.changelog_producer == FULL_COMPACTION:
+    if schema.changelog_producer == COMPACTION_CHANGELOG:
         return schema.table_options.get_option(table_options.NUM_LEVELS) - 1
     return None
 

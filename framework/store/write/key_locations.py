@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import InputError
+from lockgate.framework import options as table_options
 from lockgate.framework.access import ALLOWED
-from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.message import PlacedAt
 from lockgate.framework.store.merge.group_codes import group_codes, groups, last_of_each, partition_codes
 from lockgate.framework.store.merge.merge_plan import DEDUPLICATE, FIRST_ROW, RowKind

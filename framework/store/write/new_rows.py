@@ -23,8 +23,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.options import table_options
-from lockgate.framework.options.changelog_options import LOOKUP
+from lockgate.framework import options as table_options
+from lockgate.framework.options import LOOKUP_CHANGELOG
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.vector_changes import MarkedRows
@@ -148,7 +148,7 @@ class _Bucket:
         plan = merge_plan(schema)
         assert plan is not None, "a key table has a merge plan"
         self._plan: MergePlan = plan
-        self._records = schema.changelog_producer == LOOKUP
+        self._records = schema.changelog_producer == LOOKUP_CHANGELOG
         self._reader = FileReader(self.table, schema, strict=True)
         self._names = file_schema(schema).names
         # Then the row that was written last wins, whatever the others hold.

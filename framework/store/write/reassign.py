@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockgate.framework.options import table_options
+from lockgate.framework import options as table_options
 from lockgate.framework.store.commit.hash_index import BucketsTakenError
 from lockgate.framework.store.merge.merge import VALUE_KIND
 from lockgate.framework.store.scan.read import FileReader

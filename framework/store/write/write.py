@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options.changelog_options import INPUT
+from lockgate.framework.options import INPUT_CHANGELOG
 from lockgate.framework.store.commit.message import CommitMessage, PlacedAt
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.merge.group_codes import Codes, groups, last_of_each, partition_codes
@@ -73,7 +73,7 @@ def write_files(
             "overwrite the whole table, or delete rows and append others"
         )
     # An overwrite writes no changelog, as in Paimon.
-    records = table.schema.changelog_producer == INPUT and overwrite is None
+    records = table.schema.changelog_producer == INPUT_CHANGELOG and overwrite is None
     replace_all = overwrite is not None
     if table.schema.has_primary_key:
         writer: _KeyWriter | _AppendWriter = _KeyWriter(table, records=records, replace_all=replace_all)

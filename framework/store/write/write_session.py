@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.options.changelog_options import INPUT
+from lockgate.framework.options import INPUT_CHANGELOG
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.task_keys import asked_of_tasks
@@ -148,7 +148,9 @@ class WriteSession:
             kinds=None if merge is None else kind_policy(schema),
             statistics=stats_modes(schema),
             # An overwrite writes no changelog, as in Paimon.
-            records=schema.changelog_producer == INPUT and self.options.adds and not self.options.makes_table,
+            records=schema.changelog_producer == INPUT_CHANGELOG
+            and self.options.adds
+            and not self.options.makes_table,
             format=written,
             parquet_footer=footer,
             keys=asked_of_tasks(self.table),

@@ -6,7 +6,7 @@ from dataclasses import astuple
 from typing import Any
 
 from lockgate.errors import InputError, nearest
-from lockgate.framework.options.clustering_options import INCREMENTAL
+from lockgate.framework.options import CLUSTERING_INCREMENTAL
 from lockgate.framework.store import Table, check_writable
 from lockgate.framework.store.maintenance import CompactRequest, RowOrder, compact
 from lockgate.procedures.arguments import (
@@ -107,7 +107,7 @@ class Compact(Procedure):
 
 def _is_full(table: Table, text: str | None, order: RowOrder | None) -> bool:
     if text is None:
-        is_new_only = order is not None and table.schema.table_options.get_option(INCREMENTAL)
+        is_new_only = order is not None and table.schema.table_options.get_option(CLUSTERING_INCREMENTAL)
         return not is_new_only
     if text.lower() not in _STRATEGIES:
         raise InputError(f"compact_strategy cannot be {text!r}{nearest(text, _STRATEGIES)}")

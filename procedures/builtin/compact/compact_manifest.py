@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lockgate.framework.options.table_options import MANIFEST_TARGET_SIZE
+from lockgate.framework.options import MANIFEST_TARGET_SIZE
 from lockgate.framework.store import CommitKind, ManifestFileMeta, check_writable, commit_messages
 from lockgate.framework.store.manifests.manifest_merge import worth_merging
 from lockgate.procedures.arguments import OPTIONS, parse_options, with_options

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import LockgateError, ProcedureError
-from lockgate.framework.options.table_options import TARGET_FILE_SIZE
+from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.store import CommitMessage, FileSource, Table
 from lockgate.framework.store.maintenance import BucketJob, RowOrder, Sample, curves, order_ranges
 from lockgate.framework.store.maintenance.curves import Words

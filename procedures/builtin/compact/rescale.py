@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
-from lockgate.framework.options.table_options import BUCKET
+from lockgate.framework.options import BUCKET
 from lockgate.framework.store import SetOption, Table, grant
 from lockgate.framework.store.maintenance import rescale
 from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_selection

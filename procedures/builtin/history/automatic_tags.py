@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import InputError, OptionError
-from lockgate.framework.options import tag_options
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework import options as tag_options
+from lockgate.framework.options import TableOptions
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history import create_tag, delete_tags, new_tag
 from lockgate.framework.store.metadata.tag_files import load_tags

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, InputError, TagNotFoundError
-from lockgate.framework.options.option import parse_duration
+from lockgate.framework.options import parse_duration
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history import create_tag, delete_tags, new_tag, rename_tag, replace_tag
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -21,7 +21,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask, spell, split
 from lockgate.framework.store import (
     CommitMessage,

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from lockgate.errors import InputError, UnsupportedTypeError, nearest
-from lockgate.framework.options.schema_options import HISTORY, ON_TYPE_CHANGE, REFUSE
+from lockgate.framework.options import KEEP_HISTORY, ON_TYPE_CHANGE, REFUSE_TYPE_CHANGE
 from lockgate.framework.store import Table, changes_of, merged_columns
 from lockgate.framework.types import DataType, parse_type
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,()]+))\s+(.+?)\s*", re.DOTALL)
-_ACTIONS = (REFUSE, HISTORY)
+_ACTIONS = (REFUSE_TYPE_CHANGE, KEEP_HISTORY)
 # At commas outside parentheses, such as those of DECIMAL(10, 2).
 _BETWEEN = re.compile(r",(?![^()]*\))")
 

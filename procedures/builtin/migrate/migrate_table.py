@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError
-from lockgate.framework.options.table_options import ORC_INTEGRITY
+from lockgate.framework.options import ORC_INTEGRITY
 from lockgate.framework.store import Schema
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.procedures.arguments import OPTIONS_MAP, parse_options

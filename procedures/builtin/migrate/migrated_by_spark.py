@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.options.table_options import FILE_FORMAT
+from lockgate.framework.options import FILE_FORMAT
 from lockgate.framework.orc import verify_file
 from lockgate.framework.spark import since_4_1
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lockgate.errors import InputError
-from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt, spell, split
 from lockgate.framework.store import TableSchema
 from lockgate.procedures.builtin.migrate.file_adoption import Inspected

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Table, TableSchema
 from lockgate.procedures.builtin.migrate.copy_check import check_copied

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from lockgate.errors import InputError
+from lockgate.framework import options as partition_options
 from lockgate.framework.access import Action
-from lockgate.framework.options import partition_options
-from lockgate.framework.options.option import Option
+from lockgate.framework.options import Option
 from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text

@@ -15,7 +15,11 @@ from plain_search import found_in
 from lockgate import procedures
 from lockgate.errors import CommitConflictError, OptionError, UnsupportedError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.options.changelog_options import FULL_COMPACTION, INPUT, LOOKUP
+from lockgate.framework.options.changelog_options import (
+    COMPACTION_CHANGELOG,
+    INPUT_CHANGELOG,
+    LOOKUP_CHANGELOG,
+)
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Snapshot, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
@@ -84,7 +88,7 @@ SECOND: Rows = [("-U", 1, "a"), ("+U", 1, "a2"), ("-D", 2, "b"), ("+I", 3, "c")]
 
 def test_input_is_stored_as_it_came(make_table: MakeTable) -> None:
     """As Paimon's core stores the same writes."""
-    table = make(make_table, INPUT)
+    table = make(make_table, INPUT_CHANGELOG)
     for rows in (FIRST, SECOND, [("+I", 3, "c")]):
         write(table, rows)
     compact(table)
@@ -95,7 +99,7 @@ def test_input_is_stored_as_it_came(make_table: MakeTable) -> None:
 
 def test_lookup_is_stored_by_the_compaction_that_takes_rows_in(make_table: MakeTable) -> None:
     """As Paimon's core stores the same writes."""
-    table = make(make_table, LOOKUP)
+    table = make(make_table, LOOKUP_CHANGELOG)
     for rows in (FIRST, SECOND, [("+I", 3, "c")]):
         write(table, rows)
         compact(table)
@@ -104,7 +108,7 @@ def test_lookup_is_stored_by_the_compaction_that_takes_rows_in(make_table: MakeT
 
 def test_a_full_compaction_stores_the_difference_to_the_one_before(make_table: MakeTable) -> None:
     """As Paimon's core stores the same writes."""
-    table = make(make_table, FULL_COMPACTION)
+    table = make(make_table, COMPACTION_CHANGELOG)
     for rows in (FIRST, SECOND, [("+I", 3, "c")]):
         write(table, rows)
     compact(table)
@@ -123,7 +127,7 @@ def test_sums_are_told_before_and_after(make_table: MakeTable) -> None:
         primary_keys=("id",),
         bucket="1",
         merge__engine="aggregation",
-        changelog__producer=LOOKUP,
+        changelog__producer=LOOKUP_CHANGELOG,
         **{"fields.v.aggregate-function": "sum"},
     )
     for rows in ([("+I", 1, 5)], [("+I", 1, 7)], [("-D", 1, 5)]):
@@ -137,14 +141,14 @@ def test_sums_are_told_before_and_after(make_table: MakeTable) -> None:
 
 
 def test_first_rows_are_told_once(make_table: MakeTable) -> None:
-    table = make(make_table, LOOKUP, merge__engine="first-row")
+    table = make(make_table, LOOKUP_CHANGELOG, merge__engine="first-row")
     for rows in ([("+I", 1, "a")], [("+I", 1, "b"), ("+I", 2, "c")]):
         write(table, rows)
         compact(table)
     assert changelogs(table) == {2: [("+I", 1, "a")], 4: [("+I", 2, "c")]}
 
 
-@pytest.mark.parametrize("producer", [LOOKUP, FULL_COMPACTION])
+@pytest.mark.parametrize("producer", [LOOKUP_CHANGELOG, COMPACTION_CHANGELOG])
 def test_rows_that_stay_as_they_were_can_be_left_out(make_table: MakeTable, producer: str) -> None:
     table = make(make_table, producer, **{"changelog-producer.row-deduplicate": "true"})
     for rows in (FIRST, [("+U", 1, "a"), ("+U", 2, None)], [("+U", 2, None)]):
@@ -160,7 +164,7 @@ def test_columns_may_not_count_as_a_change(make_table: MakeTable) -> None:
         columns,
         primary_keys=("id",),
         bucket="1",
-        changelog__producer=LOOKUP,
+        changelog__producer=LOOKUP_CHANGELOG,
         **{
             "changelog-producer.row-deduplicate": "true",
             "changelog-producer.row-deduplicate-ignore-fields": "at",
@@ -173,7 +177,7 @@ def test_columns_may_not_count_as_a_change(make_table: MakeTable) -> None:
 
 
 def test_an_overwrite_tells_nothing(make_table: MakeTable) -> None:
-    table = make(make_table, INPUT)
+    table = make(make_table, INPUT_CHANGELOG)
     write(table, FIRST)
     table.overwrite(pa.table({"id": [7], "v": ["x"]}))
     assert changelogs(table) == {1: FIRST}
@@ -182,7 +186,10 @@ def test_an_overwrite_tells_nothing(make_table: MakeTable) -> None:
 
 def test_dynamic_buckets_tell_once_however_rows_move(make_table: MakeTable) -> None:
     table = make_table(
-        primary_keys=("id",), bucket="-1", changelog__producer=INPUT, **{"dynamic-bucket.target-row-num": "2"}
+        primary_keys=("id",),
+        bucket="-1",
+        changelog__producer=INPUT_CHANGELOG,
+        **{"dynamic-bucket.target-row-num": "2"},
     )
     mine = table.write(pa.table({"id": [1, 2, 3, 3], "v": ["a", "b", "c", "d"]}))
     table.append(pa.table({"id": [3, 4, 5], "v": ["x", "y", "z"]}))
@@ -197,7 +204,7 @@ def test_dynamic_buckets_tell_once_however_rows_move(make_table: MakeTable) -> N
 
 
 def test_messages_carry_changelogs(make_table: MakeTable) -> None:
-    table = make(make_table, INPUT)
+    table = make(make_table, INPUT_CHANGELOG)
     (message,) = table.write(pa.table({"id": [1], "v": ["a"]}))
     again = CommitMessage.from_json(message.to_json(table.schema), table.schema)
     assert again.changelog[0].file_name == message.changelog[0].file_name
@@ -208,7 +215,7 @@ def test_messages_carry_changelogs(make_table: MakeTable) -> None:
 # --- who keeps and who removes changelogs ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("producer", [INPUT, LOOKUP])
+@pytest.mark.parametrize("producer", [INPUT_CHANGELOG, LOOKUP_CHANGELOG])
 def test_what_fails_leaves_no_changelog(
     make_table: MakeTable, producer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,14 +226,14 @@ def test_what_fails_leaves_no_changelog(
         "lockgate.framework.store.metadata.snapshot_files.SnapshotFiles.create", lambda *_: False
     )
     with pytest.raises(CommitConflictError):
-        table.append(pa.table({"id": [3], "v": ["c"]})) if producer == INPUT else compact(table)
+        table.append(pa.table({"id": [3], "v": ["c"]})) if producer == INPUT_CHANGELOG else compact(table)
     assert changelog_files(table) == before
     monkeypatch.undo()
     assert orphans(table) == 0
 
 
 def test_expiry_and_rollback_take_changelogs_with_their_snapshots(make_table: MakeTable) -> None:
-    table = make(make_table, INPUT)
+    table = make(make_table, INPUT_CHANGELOG)
     for rows in (FIRST, SECOND, [("+I", 3, "c")], [("+I", 4, "d")]):
         write(table, rows)
     assert len(changelog_files(table)) == 4
@@ -241,7 +248,7 @@ def test_expiry_and_rollback_take_changelogs_with_their_snapshots(make_table: Ma
 def test_changelogs_are_encrypted_as_data_is(catalog: Catalog) -> None:
     keys = MemoryKeyProvider({"pii": b"0123456789abcdef"})
     catalog = Catalog(catalog.warehouse, keys=keys)
-    options = {"bucket": "1", "changelog-producer": INPUT, "orc.encrypt": "pii:v"}
+    options = {"bucket": "1", "changelog-producer": INPUT_CHANGELOG, "orc.encrypt": "pii:v"}
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",), options=options))
     write(table, [("+I", 1, "a secret text")])
@@ -255,19 +262,19 @@ def test_changelogs_are_encrypted_as_data_is(catalog: Catalog) -> None:
 
 def test_producers_that_a_table_cannot_have(make_table: MakeTable) -> None:
     with pytest.raises(OptionError, match="'changelog-producer' = 'lookup' needs a primary key"):
-        make_table(changelog__producer=LOOKUP)
+        make_table(changelog__producer=LOOKUP_CHANGELOG)
     with pytest.raises(OptionError, match="does not go with merge engine 'first-row'"):
-        make(make_table, INPUT, merge__engine="first-row")
+        make(make_table, INPUT_CHANGELOG, merge__engine="first-row")
     with pytest.raises(OptionError, match="one of: none, input, lookup, full-compaction"):
         make(make_table, "inptu")
 
 
-@pytest.mark.parametrize("before", ["none", INPUT, LOOKUP, FULL_COMPACTION])
+@pytest.mark.parametrize("before", ["none", INPUT_CHANGELOG, LOOKUP_CHANGELOG, COMPACTION_CHANGELOG])
 def test_another_producer_needs_a_full_compaction(
     make_table: MakeTable, catalog: Catalog, before: str
 ) -> None:
     table = make(make_table, before)
-    after = INPUT if before != INPUT else LOOKUP
+    after = INPUT_CHANGELOG if before != INPUT_CHANGELOG else LOOKUP_CHANGELOG
     change = SetOption("changelog-producer", after)
     write(table, FIRST)
     with pytest.raises(UnsupportedError, match=r"CALL sys\.compact"):
@@ -289,7 +296,7 @@ _WRITES = st.lists(
 
 
 @given(
-    producer=st.sampled_from([LOOKUP, FULL_COMPACTION]),
+    producer=st.sampled_from([LOOKUP_CHANGELOG, COMPACTION_CHANGELOG]),
     deduplicate=st.booleans(),
     history=st.lists(st.one_of(_WRITES, st.none()), min_size=1, max_size=6),
 )
