@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from threading import Lock
 
 from lockgate.framework.plugins import CandidateFile
-from lockgate.framework.store import TableHandle, TableSchema, can_widen, secrets_of, value_kind_of
+from lockgate.framework.store import (
+    TableHandle,
+    TableSchema,
+    can_widen,
+    confidential_in,
+    value_kind_of,
+)
 from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.types import DataField, Kind, to_arrow
 from lockgate.pushdown import FieldPath, Predicate, columns_of
@@ -56,7 +62,11 @@ class FileIndexes:
         self, predicate: Predicate, file: CandidateFile, container: Container
     ) -> dict[FieldPath, IndexedColumn]:
         now, written = self._schema(file.read_schema_id), self._schema(file.schema_id)
-        secret = {*secrets_of(now).keys, *secrets_of(written).keys, *secrets_of(self._table.schema).keys}
+        secret = {
+            *confidential_in(now).keys,
+            *confidential_in(written).keys,
+            *confidential_in(self._table.schema).keys,
+        }
         hidden = {path[0] for path in secret}
         found: dict[FieldPath, IndexedColumn] = {}
         for path in columns_of(predicate):

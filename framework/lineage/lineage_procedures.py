@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from lockgate.errors import InputError
 from lockgate.framework.lineage.answer import answer
 from lockgate.framework.lineage.questions.impact import readers
-from lockgate.framework.lineage.questions.secrets import secrets_of
+from lockgate.framework.lineage.questions.secrets import confidential_in
 from lockgate.framework.lineage.questions.sensitivity import plaintext
 from lockgate.framework.lineage.questions.vertices import processes
 from lockgate.framework.lineage.readable import Readable, find_readable
@@ -104,7 +104,7 @@ class Plaintext(Procedure):
 
     def call(self, context: ProcedureContext, **arguments: Any) -> Rows:
         """Return the places, those in the clear before those of which only hashes and counts are left."""
-        secrets = secrets_of(context.catalog)
+        secrets = confidential_in(context.catalog)
         with _lineage(context).reading() as database:
             may_read = Readable(context.catalog)
             found = [each for each in plaintext(database, secrets, arguments["key"]) if may_read(each.vertex)]

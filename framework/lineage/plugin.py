@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Answer `lineage.record`, of a statement that has ended, and `lineage.flow`, of one that will write."""
     from lockgate.framework.lineage.capture import record
-    from lockgate.framework.lineage.checks.on_plaintext import judge_flow, judge_flow_to_files
+    from lockgate.framework.lineage.checks.on_plaintext import check_flow, check_flow_to_files
 
     flows: Mapping[str, BridgeOperation] = {
-        "lineage.flow": judge_flow,
-        "lineage.flow_to_files": judge_flow_to_files,
+        "lineage.flow": check_flow,
+        "lineage.flow_to_files": check_flow_to_files,
     }
     return {"lineage.record": record, **flows}
 

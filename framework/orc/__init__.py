@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
+    from lockgate.framework.orc.encryption.decrypted_columns import (
+        MARK,
+        exposure_message,
+        shown_columns,
+        suggested_entries,
+        with_mark,
+    )
     from lockgate.framework.orc.encryption.encryption_options import (
         Encryption,
         Mask,
         parse_encrypt,
         parse_mask,
-    )
-    from lockgate.framework.orc.encryption.plaintext_marks import (
-        MARK,
-        plaintext_message,
-        shown_columns,
-        suggested_entries,
-        with_mark,
     )
     from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
     from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, ColumnTree, spell, split
@@ -70,6 +70,7 @@ __all__ = [
     "audit_file",
     "decrypt_file",
     "encrypt_file",
+    "exposure_message",
     "find_header",
     "in_order",
     "inspect_file",
@@ -77,7 +78,6 @@ __all__ = [
     "parse_encrypt",
     "parse_encryption",
     "parse_mask",
-    "plaintext_message",
     "read_tail",
     "rekey",
     "shown_columns",
@@ -97,7 +97,7 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         ".encryption.encryption_options": "Encryption Mask parse_encrypt parse_mask",
-        ".encryption.plaintext_marks": "MARK plaintext_message shown_columns suggested_entries with_mark",
+        ".encryption.decrypted_columns": "MARK exposure_message shown_columns suggested_entries with_mark",
         ".encryption.variants": "EncryptedColumn Variants",
         ".format.column_paths": "ColumnTree ELEMENT KEY spell split VALUE",
         ".format.field_ids": "MAP_KEY with_field_ids",

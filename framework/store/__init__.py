@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         encrypted_columns,
         visibility,
     )
-    from lockgate.framework.store.confidential.confidential_columns import secrets_of
+    from lockgate.framework.store.confidential.confidential_columns import confidential_in
     from lockgate.framework.store.confidential.exposures import Exposure, exposures
     from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
     from lockgate.framework.store.ddl.schema_changes import (
@@ -177,6 +177,7 @@ __all__ = [
     "column_marks",
     "commit_messages",
     "common_type",
+    "confidential_in",
     "encrypted_columns",
     "expire_snapshots",
     "exposures",
@@ -193,7 +194,6 @@ __all__ = [
     "policy_name",
     "require_full_visibility",
     "require_unrestricted",
-    "secrets_of",
     "selection_of",
     "snapshot_called",
     "stored_entries",
@@ -213,7 +213,7 @@ __getattr__ = lazy_attributes(
         ".commit.commit_request": "CommitRequest Overwrite",
         ".commit.message": "CommitMessage",
         ".confidential.column_visibility": "column_marks encrypted_columns visibility",
-        ".confidential.confidential_columns": "secrets_of",
+        ".confidential.confidential_columns": "confidential_in",
         ".confidential.exposures": "Exposure exposures",
         ".ddl.merged_columns": "changes_of merged_columns",
         ".ddl.schema_changes": (

@@ -19,7 +19,7 @@ from lockgate.errors import SnapshotNotFoundError
 from lockgate.lookup.cache.backends import FoundRows
 from lockgate.lookup.cache.builder import fingerprint
 from lockgate.lookup.codec.byte_rows import Rows
-from lockgate.lookup.partial.kept_rows import KeptRows
+from lockgate.lookup.partial.cached_rows import CachedRows
 from lockgate.lookup.partial.key_reader import KeyReader
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.lookup.spec.lookup_spec import CacheLayout, LookupSpec
@@ -73,7 +73,7 @@ class PartialCache:
         self._layout = layout
         self._reader = reader or KeyReader(table, spec, layout)
         self._options = lookup_options(table.options, spec.options)
-        self._rows = KeptRows(self._options.partial_max)
+        self._rows = CachedRows(self._options.partial_max)
         self._newest: SnapshotName | None = None
         self._steps: deque[_Step] = deque(maxlen=_MOST_STEPS)
         self._lock = threading.Lock()

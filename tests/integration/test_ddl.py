@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import lockgate
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc.encryption.plaintext_marks import MARK
+from lockgate.framework.orc.encryption.decrypted_columns import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -41,7 +41,7 @@ def plan(frame: DataFrame) -> str:
 
 def is_kept(frame: DataFrame) -> bool:
     """Whether kept rows answer a query, which is planned but not run."""
-    return "KeptResult" in plan(frame)
+    return "CachedResult" in plan(frame)
 
 
 def asked(session: SparkSession, sql: str) -> tuple[bool, list[tuple[Any, ...]]]:

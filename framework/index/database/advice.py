@@ -28,11 +28,11 @@ from lockgate.framework.store import (
     IndexedField,
     ManifestEntry,
     Table,
+    confidential_in,
     grant,
     indexed_fields,
     is_of_manifests,
     require_unrestricted,
-    secrets_of,
 )
 from lockgate.framework.types import DataField
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
@@ -116,7 +116,7 @@ def _candidates(table: Table, columns: Sequence[str] | None) -> Iterator[Indexed
         if name not in table.schema.field_names:
             hint = nearest(name, table.schema.field_names)
             raise ColumnNotFoundError(f"table {table.identifier} has no column {name!r}{hint}")
-    left_out = {*secrets_of(table.schema).top_level(table.schema), *table.schema.partition_keys}
+    left_out = {*confidential_in(table.schema).top_level(table.schema), *table.schema.partition_keys}
     for field in table.schema.fields:
         if field.name not in left_out and (columns is None or field.name in columns):
             yield from _kinds_of(field)

@@ -44,8 +44,8 @@ from lockgate.framework.store import (
     TableHandle,
     TableSchema,
     bounded_fields,
+    confidential_in,
     index_path,
-    secrets_of,
 )
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.column_bounds import may_match_files, scale_of
@@ -99,7 +99,7 @@ def skipped_manifests(
     if bounds is None:
         return None
     extents = [bounds.of(meta) for meta in manifests]
-    secret = {path[0] for each in (schema, table.schema) for path in secrets_of(each).keys}
+    secret = {path[0] for each in (schema, table.schema) for path in confidential_in(each).keys}
 
     def of_column(name: str) -> ColumnBounds | None:
         field = schema.field(name)

@@ -15,7 +15,13 @@ from lockgate.framework.index.database.kind_versions import kind_of
 from lockgate.framework.index.database.segment_kinds import VALUES
 from lockgate.framework.options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
-from lockgate.framework.store import TableHandle, can_widen, indexed_fields, secrets_of, value_kind_of
+from lockgate.framework.store import (
+    TableHandle,
+    can_widen,
+    confidential_in,
+    indexed_fields,
+    value_kind_of,
+)
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown.index import PartName, Segment, SegmentPart, ValueKind, damage_named, distinct
 
@@ -76,7 +82,7 @@ class _Side:
         if self.column not in schema.field_names:
             return None
         found = schema.field(self.column)
-        is_secret = found.id in {path[0] for path in secrets_of(schema).keys}
+        is_secret = found.id in {path[0] for path in confidential_in(schema).keys}
         return None if is_secret else found
 
     @cached_property

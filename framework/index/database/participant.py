@@ -9,7 +9,14 @@ from lockgate.framework import options as index_options
 from lockgate.framework.index.database.index_segments import KIND, entries_of, is_sound, opened
 from lockgate.framework.index.database.segment_collector import NAME
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
-from lockgate.framework.store import FileKind, IndexEntry, Snapshot, TableHandle, TableSchema, secrets_of
+from lockgate.framework.store import (
+    FileKind,
+    IndexEntry,
+    Snapshot,
+    TableHandle,
+    TableSchema,
+    confidential_in,
+)
 from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.pushdown.index import PartName, Segment, merge_segments, segment_of
 
@@ -83,7 +90,7 @@ def merged_files(
 
 def keeps_parts(schema: TableSchema) -> Callable[[PartName], bool]:
     """Return which parts stay when segments are written again: those of columns that are there and plain."""
-    secret = {path[0] for path in secrets_of(schema).keys}
+    secret = {path[0] for path in confidential_in(schema).keys}
     present = {each.id for each in schema.fields} - secret
     return lambda part: part.field in present
 
@@ -124,7 +131,7 @@ def with_merged(table: TableHandle, new: Sequence[Segment], added: IndexFileChan
 
 def _with_secrets(table: TableHandle, entries: Sequence[IndexEntry]) -> list[IndexEntry]:
     """Return the segments with parts of columns that are encrypted by now."""
-    secret = {path[0] for path in secrets_of(table.schema).keys}
+    secret = {path[0] for path in confidential_in(table.schema).keys}
     found = []
     for entry in entries if secret else ():
         segment = opened(table, entry)

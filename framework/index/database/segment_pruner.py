@@ -23,7 +23,13 @@ from lockgate.framework.plugins import (
     SkippedManifests,
     plugins,
 )
-from lockgate.framework.store import ManifestFileMeta, TableHandle, TableSchema, can_widen, secrets_of
+from lockgate.framework.store import (
+    ManifestFileMeta,
+    TableHandle,
+    TableSchema,
+    can_widen,
+    confidential_in,
+)
 from lockgate.framework.types import DataField, Kind, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
 from lockgate.pushdown.index import PartName, Segment, SegmentPart, damage_named, matching_ranges
@@ -169,7 +175,7 @@ class _Answers:
     @cached_property
     def _secret(self) -> set[int | str]:
         """The columns that are encrypted, by the schema that is read or by the table's."""
-        return {path[0] for each in (self.schema, self.table.schema) for path in secrets_of(each).keys}
+        return {path[0] for each in (self.schema, self.table.schema) for path in confidential_in(each).keys}
 
     def _of_part(self, comparison: Comparison, name: PartName, part: SegmentPart) -> BitMap:
         if comparison.op is Op.IS_NOT_NULL:

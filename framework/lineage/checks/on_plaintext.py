@@ -71,7 +71,7 @@ class _EncryptedOrigin:
     is_source: bool = False
 
 
-def judge_flow(context: Any, request: LineageFlowRequest) -> bool:
+def check_flow(context: Any, request: LineageFlowRequest) -> bool:
     """Judge a query that writes into a table; PlaintextError, before a row is written, where that is
     chosen.
     """
@@ -84,8 +84,8 @@ def judge_flow(context: Any, request: LineageFlowRequest) -> bool:
     return _judge(context, request, target)
 
 
-def judge_flow_to_files(context: BridgeContext, request: LineageFilesFlowRequest) -> bool:
-    """Judge a query that writes into files, or hands rows to a sink, as `judge_flow` does."""
+def check_flow_to_files(context: BridgeContext, request: LineageFilesFlowRequest) -> bool:
+    """Judge a query that writes into files, or hands rows to a sink, as `check_flow` does."""
     names = [column_path(text)[0] for text in request["columns"]]
     keys = keys_by_column(request["encrypt"] or "", names)
     return _judge(context, request, _Target(request["path"], {}, keys, None))

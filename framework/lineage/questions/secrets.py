@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lockgate.lineage")
 
 
-def secrets_of(catalog: Catalog) -> dict[str, dict[str, str]]:
+def confidential_in(catalog: Catalog) -> dict[str, dict[str, str]]:
     """Return the key of each encrypted column, in lower case, of every table of a warehouse.
 
     A table that cannot be loaded is left out and logged.

@@ -15,7 +15,7 @@ from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework import access
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.encryption.plaintext_marks import Mark, file_mark, with_mark
+from lockgate.framework.orc.encryption.decrypted_columns import Mark, file_mark, with_mark
 from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.orc.format.layout import corrupt

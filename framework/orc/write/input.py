@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
-from lockgate.framework.orc.encryption.plaintext_marks import ENCRYPTED
+from lockgate.framework.orc.encryption.decrypted_columns import ENCRYPTED
 from lockgate.framework.orc.format.column_paths import KEY, ColumnTree, OrcColumn
 from lockgate.framework.orc.format.field_ids import with_field_ids
 from lockgate.framework.orc.format.text_kinds import check_text, holds_text_kinds, text_kind

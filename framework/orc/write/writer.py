@@ -14,8 +14,8 @@ from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
 from lockgate.framework.io import named_errors
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.orc.encryption.plaintext_marks import (
-    plaintext_message,
+from lockgate.framework.orc.encryption.decrypted_columns import (
+    exposure_message,
     shown_columns,
     suggested_entries,
 )
@@ -202,8 +202,8 @@ def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: st
     name = os.fspath(sink) if isinstance(sink, (str, os.PathLike)) else "the file"
     how = f"encrypt them by encrypt={suggested_entries(shown)!r}, or leave them out"
     if choice == "refuse":
-        raise PlaintextError(plaintext_message(name, shown, how))
-    warn_user(plaintext_message(name, shown, how), PlaintextWarning)
+        raise PlaintextError(exposure_message(name, shown, how))
+    warn_user(exposure_message(name, shown, how), PlaintextWarning)
 
 
 @checked_arguments

@@ -17,8 +17,8 @@ from lockgate.framework.spark.context.jvm_sessions import Sessions
 from lockgate.framework.spark.context.open_catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.context.query_reports import ScanReports
+from lockgate.framework.spark.enforcement import confidential_flow, file_rights
 from lockgate.framework.spark.enforcement import decisions as governance_operations
-from lockgate.framework.spark.enforcement import file_rights, plaintext_flow
 from lockgate.framework.spark.enforcement import stream_rights as stream_right_operations
 from lockgate.framework.spark.enforcement.scan_grants import Grants
 from lockgate.framework.spark.messages.shapes import fault_in, messages_of
@@ -63,7 +63,7 @@ _OWN: dict[str, Handler] = {
     **assignment_operations.OPERATIONS,
     **stream_operations.OPERATIONS,
     **change_operations.OPERATIONS,
-    **plaintext_flow.OPERATIONS,
+    **confidential_flow.OPERATIONS,
     **governance_operations.OPERATIONS,
     **stream_right_operations.OPERATIONS,
     **file_rights.OPERATIONS,

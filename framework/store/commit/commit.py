@@ -40,9 +40,12 @@ from lockgate.framework.store.commit.idempotency import EarlierTries, snapshots_
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.stream_progress import own_progress, progress_after, with_progress
 from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index, with_vectors
-from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
-from lockgate.framework.store.confidential.plain_files import snapshot_shows, statistics_show
-from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+from lockgate.framework.store.confidential.confidential_columns import (
+    confidential_in,
+    confidential_in_history,
+)
+from lockgate.framework.store.confidential.exposed_files import snapshot_shows, statistics_show
+from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.metadata.generations import same_partitions
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
     from lockgate.framework.store.commit.commit_request import GivenIndex, Overwrite
     from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.commit.vector_changes import MarkedRows
+    from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.handle import TableHandle
 
 
@@ -74,7 +77,7 @@ def commit_messages(
     base_commit_id: str | None = None,
     overwrite: Overwrite | None = None,
     replaces: bool = False,
-    marked: Sequence[MarkedRows] = (),
+    marked: Sequence[RowDeletions] = (),
     merges_manifests: bool = False,
     index: GivenIndex | None = None,
     index_files: IndexFileChanges | None = None,
@@ -343,13 +346,15 @@ class _Attempts:
         before = None if head is None or replaces_all else head.index_manifest
         return self._files.index(before, self._index)
 
-    def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
+    def _plain_statistics(self, schema: TableSchema) -> ExposedStatistics:
         """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""
         compacts = self.request.kind is CommitKind.COMPACT
-        secrets = secrets_in_history(self.table) if compacts else secrets_of(schema)
-        return PlainStatistics(secrets, self.table.schema_of)
+        secrets = confidential_in_history(self.table) if compacts else confidential_in(schema)
+        return ExposedStatistics(secrets, self.table.schema_of)
 
-    def _statistics_after(self, head: Snapshot | None, plain: PlainStatistics, *, scrub: bool) -> str | None:
+    def _statistics_after(
+        self, head: Snapshot | None, plain: ExposedStatistics, *, scrub: bool
+    ) -> str | None:
         if head is None or self.request.replaces or head.statistics is None:
             return None
         return None if scrub and statistics_show(self.table, head.statistics, plain) else head.statistics
@@ -359,7 +364,7 @@ class _Attempts:
         head: Snapshot | None,
         schema: TableSchema,
         changes: tuple[ManifestEntry, ...],
-        plain: PlainStatistics,
+        plain: ExposedStatistics,
     ) -> tuple[Snapshot, str]:
         """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
         hidden = plain.all_without(changes)

@@ -21,7 +21,7 @@ from lockgate.framework.store.manifests.manifest_merge import MergedManifests, m
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
-    from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+    from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -101,7 +101,7 @@ class CommitFiles:
     def base_list(
         self,
         base: list[ManifestFileMeta],
-        plain: PlainStatistics,
+        plain: ExposedStatistics,
         *,
         scrub: bool,
         everything: bool = False,
@@ -136,7 +136,7 @@ class CommitFiles:
         return before.name, before.size
 
     def _merged_base(
-        self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool, everything: bool
+        self, base: list[ManifestFileMeta], plain: ExposedStatistics, scrub: bool, everything: bool
     ) -> list[ManifestFileMeta]:
         applied = self._merged.apply(base) if self._merged else None
         if applied is not None and not (scrub and plain.in_manifests(self.table.manifests, applied)):

@@ -19,7 +19,7 @@ from lockgate.framework.types import FLOAT_KINDS, has_partition_values, to_arrow
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges
-    from lockgate.framework.store.commit.vector_changes import MarkedRows
+    from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.index_manifest import WrittenIndex
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -60,7 +60,7 @@ class CommitRequest:
     merges_manifests: bool = False
     index: GivenIndex | None = None
     index_files: IndexFileChanges | None = None
-    marked: tuple[MarkedRows, ...] = ()
+    marked: tuple[RowDeletions, ...] = ()
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
     changelog: tuple[ManifestEntry, ...] = ()
@@ -91,7 +91,7 @@ def request_of(
     identifier: int | None,
     base_snapshot: BaseSnapshot | None,
     overwrite: Overwrite | None,
-    marked: Sequence[MarkedRows] = (),
+    marked: Sequence[RowDeletions] = (),
     index: GivenIndex | None = None,
 ) -> CommitRequest:
     """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.

@@ -17,7 +17,7 @@ from lockgate.framework.store.pruning.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.vector_changes import MarkedRows
+    from lockgate.framework.store.commit.vector_changes import RowDeletions
 
 
 def check_files(base: Collection[ManifestEntry], changes: Sequence[ManifestEntry], *, has_key: bool) -> None:
@@ -42,7 +42,7 @@ def check_files(base: Collection[ManifestEntry], changes: Sequence[ManifestEntry
         _check_levels(live.values(), {(change.partition, change.bucket) for change in changes})
 
 
-def check_marked(base: Collection[ManifestEntry], marked: Sequence[MarkedRows]) -> None:
+def check_marked(base: Collection[ManifestEntry], marked: Sequence[RowDeletions]) -> None:
     """Raise CommitConflictError if rows are deleted of a file that is not live any more."""
     live = {entry.identifier for entry in base} if marked else set()
     for each in marked:

@@ -52,7 +52,7 @@ Bucket = tuple[bytes, int]
 
 
 @dataclass(frozen=True)
-class MarkedRows:
+class RowDeletions:
     """Rows of a data file, there when they were found, that a commit deletes by their positions."""
 
     entry: ManifestEntry
@@ -70,7 +70,7 @@ class VectorChanges:
         table: TableHandle,
         head: Snapshot | None,
         changes: Sequence[ManifestEntry],
-        marked: Sequence[MarkedRows],
+        marked: Sequence[RowDeletions],
         *,
         unread: frozenset[str],
     ) -> None:
@@ -105,7 +105,7 @@ class VectorChanges:
             "and replaces; read the table again and repeat the change"
         )
 
-    def _rebased(self, marked: MarkedRows) -> DeletedRows:
+    def _rebased(self, marked: RowDeletions) -> DeletedRows:
         """Add to the rows what the file's vector deletes now; the same row must not be among them."""
         location = self._location(marked.entry)
         if location is None:

@@ -23,7 +23,7 @@ IdPath: TypeAlias = tuple["int | str", ...]
 
 
 @dataclass(frozen=True)
-class SecretColumns:
+class ConfidentialColumns:
     """Columns to be encrypted: the name of the key by the column's place."""
 
     keys: Mapping[IdPath, str]
@@ -50,25 +50,25 @@ class SecretColumns:
         return any(path[0] == number for path in self.keys)
 
 
-def secrets_of(schema: TableSchema) -> SecretColumns:
+def confidential_in(schema: TableSchema) -> ConfidentialColumns:
     """Return the columns that a schema encrypts."""
-    return SecretColumns(_paths(schema))
+    return ConfidentialColumns(_paths(schema))
 
 
-def secrets_in_history(table: TableHandle) -> SecretColumns:
+def confidential_in_history(table: TableHandle) -> ConfidentialColumns:
     """Return the columns that the newest schema that has them encrypts; reads every schema of the table."""
     schemas = [table.schema_of(schema_id) for schema_id in reversed(table.schema_files.ids())]
     return secrets_among(schemas)
 
 
-def secrets_among(schemas: Iterable[TableSchema]) -> SecretColumns:
+def secrets_among(schemas: Iterable[TableSchema]) -> ConfidentialColumns:
     """Return the columns that the first of some schemas that has them encrypts."""
     found: dict[IdPath, str] = {}
     seen: set[int] = set()
     for schema in schemas:
         found |= {path: key for path, key in _paths(schema).items() if path[0] not in seen}
         seen |= {each.id for each in schema.fields}
-    return SecretColumns(found)
+    return ConfidentialColumns(found)
 
 
 def _paths(schema: TableSchema) -> dict[IdPath, str]:

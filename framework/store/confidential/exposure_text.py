@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from lockgate.framework.store.confidential.exposures import Exposure, ExposureHolder, Where
+from lockgate.framework.store.confidential.exposures import ExposedState, Exposure, Where
 from lockgate.framework.store.tables.table import Table
 
 
@@ -14,21 +14,21 @@ def reasons(table: Table, found: Sequence[Exposure]) -> list[str]:
         return []
     own, latest = table.identifier.branch, table.snapshot_files.latest_id()
     texts: list[str] = []
-    texts += _newest(found, ExposureHolder(own, latest), table)
+    texts += _newest(found, ExposedState(own, latest), table)
     texts += _older(found, own, latest, table)
     texts += _tags(found, own)
     texts += _lines(found, own, table)
     return [*texts, *_without_holder(found)]
 
 
-def _newest(found: Sequence[Exposure], newest: ExposureHolder, table: Table) -> Iterator[str]:
+def _newest(found: Sequence[Exposure], newest: ExposedState, table: Table) -> Iterator[str]:
     held = [each for each in found if newest in each.holders]
     if held:
         yield f"the newest snapshot needs {_counted(held)}: {_call(table)} encrypts them"
 
 
 def _older(found: Sequence[Exposure], own: str | None, latest: int | None, table: Table) -> Iterator[str]:
-    def is_older(holder: ExposureHolder) -> bool:
+    def is_older(holder: ExposedState) -> bool:
         return holder.branch == own and holder.snapshot not in (None, latest)
 
     held = _held_by(found, is_older)
@@ -46,7 +46,7 @@ def _older(found: Sequence[Exposure], own: str | None, latest: int | None, table
 def _tags(found: Sequence[Exposure], own: str | None) -> Iterator[str]:
     holders = {holder for each in found for holder in each.holders}
     for name in sorted(each.tag for each in holders if each.branch == own and each.tag is not None):
-        held = [each for each in found if ExposureHolder(own, tag=name) in each.holders]
+        held = [each for each in found if ExposedState(own, tag=name) in each.holders]
         yield f"tag {name!r} needs {_counted(held)}: delete it, or give drop_tags"
 
 
@@ -77,7 +77,7 @@ def _without_holder(found: Sequence[Exposure]) -> Iterator[str]:
         yield f"{_counted(schemas)} with a DEFAULT of the column, which stay for good"
 
 
-def _held_by(found: Iterable[Exposure], is_meant: Callable[[ExposureHolder], bool]) -> list[Exposure]:
+def _held_by(found: Iterable[Exposure], is_meant: Callable[[ExposedState], bool]) -> list[Exposure]:
     return [each for each in found if any(map(is_meant, each.holders))]
 
 

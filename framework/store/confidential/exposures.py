@@ -12,9 +12,12 @@ from lockgate.framework.io import FileInfo
 from lockgate.framework.orc import audit_file
 from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
-from lockgate.framework.store.confidential.confidential_columns import SecretColumns, secrets_in_history
-from lockgate.framework.store.confidential.plain_files import ORC_SUFFIX, audit_entry, columns_in_index
-from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+from lockgate.framework.store.confidential.confidential_columns import (
+    ConfidentialColumns,
+    confidential_in_history,
+)
+from lockgate.framework.store.confidential.exposed_files import ORC_SUFFIX, audit_entry, columns_in_index
+from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.history.branches import branch_names, load_branch
 from lockgate.framework.store.maintenance.orphans import other_files_in
@@ -44,7 +47,7 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True, order=True)
-class ExposureHolder:
+class ExposedState:
     """A snapshot (its number), or a tag (its name), of a branch or of the table itself (None)."""
 
     branch: str | None
@@ -63,7 +66,7 @@ class Exposure:
     where: Where
     path: str
     columns: tuple[str, ...]
-    holders: tuple[ExposureHolder, ...]
+    holders: tuple[ExposedState, ...]
 
 
 def exposures(table: Table) -> list[Exposure]:
@@ -81,31 +84,31 @@ class _Branch:
     """The table itself or a branch of it, as its own schemas name columns."""
 
     table: TableHandle
-    plain: PlainStatistics
+    plain: ExposedStatistics
 
     @property
     def branch(self) -> str | None:
         return self.table.identifier.branch
 
-    def held(self) -> Iterator[tuple[ExposureHolder, Snapshot]]:
+    def held(self) -> Iterator[tuple[ExposedState, Snapshot]]:
         for name, snapshot in tagged_snapshots(self.table).items():
-            yield ExposureHolder(self.branch, tag=name), snapshot
+            yield ExposedState(self.branch, tag=name), snapshot
         for snapshot in self.table.snapshots():
-            yield ExposureHolder(self.branch, snapshot.id), snapshot
+            yield ExposedState(self.branch, snapshot.id), snapshot
         for changelog in self.table.changelog_files.load_all():
-            yield ExposureHolder(self.branch, changelog.id), changelog
+            yield ExposedState(self.branch, changelog.id), changelog
 
 
 @dataclass
 class _Survey:
     table: Table
     _shown: dict[tuple[Where, str], frozenset[str]] = field(default_factory=dict)
-    _holders: dict[tuple[Where, str], set[ExposureHolder]] = field(default_factory=dict)
+    _holders: dict[tuple[Where, str], set[ExposedState]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.table = _whole(self.table)
-        secrets = secrets_in_history(self.table)
-        self._main = _Branch(self.table, PlainStatistics(secrets, self.table.schema_of))
+        secrets = confidential_in_history(self.table)
+        self._main = _Branch(self.table, ExposedStatistics(secrets, self.table.schema_of))
         branches = [load_branch(self.table, name) for name in branch_names(self.table)]
         self._branches = [self._main, *(_branch_of(self.table, branch, secrets) for branch in branches)]
 
@@ -131,7 +134,7 @@ class _Survey:
         return Exposure(where, path.removeprefix(f"{self.table.paths.location}/"), columns, tuple(holders))
 
     def _add(
-        self, where: Where, path: str, columns: Iterable[str], holder: ExposureHolder | None = None
+        self, where: Where, path: str, columns: Iterable[str], holder: ExposedState | None = None
     ) -> None:
         self._shown[where, path] = self._shown.get((where, path), frozenset()) | frozenset(columns)
         if holder is not None:
@@ -147,7 +150,7 @@ class _Survey:
             given = [each.name for each in schema.fields if each.default is not None and each.name in hidden]
             self._add(Where.SCHEMA, files.path(schema_id), given)
 
-    def _add_snapshot(self, branch: _Branch, holder: ExposureHolder, snapshot: Snapshot) -> None:
+    def _add_snapshot(self, branch: _Branch, holder: ExposedState, snapshot: Snapshot) -> None:
         table = branch.table
         try:
             metas, entries = table.manifests.manifests(snapshot), table.manifests.live_files(snapshot)
@@ -170,7 +173,7 @@ class _Survey:
         yield from self._in_list(branch, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
     def _changelog(
-        self, branch: _Branch, holder: ExposureHolder, snapshot: Snapshot
+        self, branch: _Branch, holder: ExposedState, snapshot: Snapshot
     ) -> Iterator[ManifestEntry]:
         name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
         for meta in [] if name is None else self._in_list(branch, name, size):
@@ -185,12 +188,12 @@ class _Survey:
                 if files.exists(paths.manifest(meta.file_name)):
                     yield meta
 
-    def _add_manifest(self, branch: _Branch, meta: ManifestFileMeta, holder: ExposureHolder | None) -> None:
+    def _add_manifest(self, branch: _Branch, meta: ManifestFileMeta, holder: ExposedState | None) -> None:
         path = branch.table.paths.manifest(meta.file_name)
         columns = self._shown.get((Where.MANIFEST, path))
         self._add(Where.MANIFEST, path, _in_manifest(branch, meta) if columns is None else columns, holder)
 
-    def _add_data(self, branch: _Branch, entry: ManifestEntry, holder: ExposureHolder) -> None:
+    def _add_data(self, branch: _Branch, entry: ManifestEntry, holder: ExposedState) -> None:
         where = (entry.partition, entry.bucket, entry.file)
         path, extra = branch.table.paths.data_file(*where), branch.table.paths.extra_files(*where)
         if (Where.DATA, path) not in self._shown:
@@ -247,7 +250,7 @@ def _whole(table: Table) -> Table:
     return found
 
 
-def _branch_of(table: TableHandle, branch: TableHandle, secrets: SecretColumns) -> _Branch:
+def _branch_of(table: TableHandle, branch: TableHandle, secrets: ConfidentialColumns) -> _Branch:
     """Return a branch with what it encrypts itself, and what the table does of columns that both have.
 
     Ids are given by each on its own once they have parted, so only those of schemas that both have count.
@@ -256,8 +259,8 @@ def _branch_of(table: TableHandle, branch: TableHandle, secrets: SecretColumns) 
     shared = [branch.schema_of(number) for number in branch.schema_files.ids() if number in own]
     ids = {each.id for schema in shared if table.schema_of(schema.id) == schema for each in schema.fields}
     keys = {path: key for path, key in secrets.keys.items() if path[0] in ids}
-    both = SecretColumns({**secrets_in_history(branch).keys, **keys})
-    return _Branch(branch, PlainStatistics(both, branch.schema_of))
+    both = ConfidentialColumns({**confidential_in_history(branch).keys, **keys})
+    return _Branch(branch, ExposedStatistics(both, branch.schema_of))
 
 
 def _in_manifest(branch: _Branch, meta: ManifestFileMeta) -> frozenset[str]:

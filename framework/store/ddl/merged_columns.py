@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options import REFUSE_TYPE_CHANGE
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
     ChangeNullability,
@@ -122,7 +122,7 @@ def _check_history(schema: TableSchema, merge: MergedColumn) -> None:
         raise UnsupportedError(
             f"column {name!r} finds or orders the table's rows: its type cannot change to {merge.type}"
         )
-    if name in secrets_of(schema).top_level(schema):
+    if name in confidential_in(schema).top_level(schema):
         raise UnsupportedError(
             f"column {name!r} is encrypted, and a new column of its name would not be: give the new data "
             "another name, and encrypt that"

@@ -15,7 +15,7 @@ from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework import options as clustering_options
 from lockgate.framework.options import parse_names
 from lockgate.framework.store import ManifestEntry, Table
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.maintenance.compaction import BucketJob, parts_of
 from lockgate.framework.store.maintenance.curves import Curve, hilbert, on_curve, ranks_of, zorder
 from lockgate.framework.store.maintenance.order_ranges import (
@@ -115,7 +115,7 @@ def ordered_rows(table: Table, job: BucketJob, order: RowOrder) -> Iterator[pa.T
     """
     names = file_schema(table.schema).names
     rows = sum(entry.file.row_count for entry in job.entries)
-    if fits_in_memory(rows) or secrets_of(table.schema):
+    if fits_in_memory(rows) or confidential_in(table.schema):
         parts = partial(parts_of, table, job)
         keys = [part.select(order.columns) for part in parts(list(order.columns))]
         if keys:

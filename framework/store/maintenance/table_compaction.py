@@ -15,9 +15,16 @@ from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import DELETE_RATIO, NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
 from lockgate.framework.orc import Audit, in_order, parse_encrypt, thread_count
 from lockgate.framework.store.commit.message import CommitMessage
-from lockgate.framework.store.confidential.confidential_columns import secrets_in_history, secrets_of
-from lockgate.framework.store.confidential.plain_files import audit_entry, indexed_columns_of, snapshot_shows
-from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+from lockgate.framework.store.confidential.confidential_columns import (
+    confidential_in,
+    confidential_in_history,
+)
+from lockgate.framework.store.confidential.exposed_files import (
+    audit_entry,
+    indexed_columns_of,
+    snapshot_shows,
+)
+from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
 from lockgate.framework.store.maintenance.compaction import BucketJob, rewrite
 from lockgate.framework.store.maintenance.file_choice import pick_append, pick_keyed, pick_ordered
 from lockgate.framework.store.maintenance.idle_partitions import idle_partitions
@@ -116,7 +123,9 @@ def compact(table: Table, request: CompactRequest) -> CompactResult:
     engine = request.order_engine
     elsewhere = None if engine is None or order is None else engine.takes(table, jobs, order)
     # Without files to rewrite too: manifests may still show values of columns encrypted since.
-    shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
+    shows = snapshot_shows(
+        table, snapshot, ExposedStatistics(confidential_in_history(table), table.schema_of)
+    )
     if request.dry_run or snapshot is None or not (jobs or shows):
         return _result(table, request, jobs, entries, [], None)
     if jobs:
@@ -146,8 +155,8 @@ def _stale_files(table: Table, entries: Sequence[ManifestEntry], report: Report)
     and a new version of a key makes earlier files outdated. Indexes of other engines hold
     values in the clear in other files.
     """
-    secrets = secrets_of(table.schema)
-    plain = PlainStatistics(secrets, table.schema_of)
+    secrets = confidential_in(table.schema)
+    plain = ExposedStatistics(secrets, table.schema_of)
     columns: dict[str, frozenset[str]] = {}
     untagged: set[str] = set()
     for entry in entries if secrets else ():

@@ -16,7 +16,7 @@ from lockgate.framework.store.manifests.manifest import (
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+    from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
 
 # Small enough that a scan of one partition of many skips most of a large table's entries.
 _MOST_ENTRIES = 10_000
@@ -44,7 +44,7 @@ def merge_manifests(
     files: ManifestFiles,
     metas: Sequence[ManifestFileMeta],
     options: TableOptions,
-    plain: PlainStatistics,
+    plain: ExposedStatistics,
     *,
     scrub: bool = False,
     everything: bool = False,
@@ -81,7 +81,7 @@ def _written(
     files: ManifestFiles,
     replaced: Sequence[ManifestFileMeta],
     merged: Sequence[ManifestEntry],
-    plain: PlainStatistics,
+    plain: ExposedStatistics,
 ) -> MergedManifests:
     entries = plain.all_without(merged)
     starts = range(0, len(entries), _MOST_ENTRIES)

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import nearest
 from lockgate.framework import options as clustering_options
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.schema.schema import TableSchema
 
 
@@ -17,7 +17,7 @@ def why_unordered(schema: TableSchema, name: str) -> str | None:
         return "rows of a table with a primary key are ordered by the key"
     if name not in schema.field_names:
         return f"there is no column {name!r}{nearest(name, schema.field_names)}"
-    if name in secrets_of(schema).top_level(schema):
+    if name in confidential_in(schema).top_level(schema):
         return (
             f"{name!r} is encrypted, and the order of rows would show without a key how its values are "
             "ordered: leave it out"

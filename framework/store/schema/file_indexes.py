@@ -13,7 +13,7 @@ from typing import Any
 
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.options import parse_names, parse_some_size, parse_whole
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind
 from lockgate.pushdown.index import INDEX_KINDS, ValueKind
@@ -200,7 +200,7 @@ def _check_type(schema: TableSchema, wanted: WantedIndex) -> None:
 
 
 def _check_encryption(schema: TableSchema) -> None:
-    secret = secrets_of(schema).top_level(schema)
+    secret = confidential_in(schema).top_level(schema)
     for kind, name in _named(schema.options):
         if _split(name)[0] in secret:
             raise OptionError(
@@ -215,7 +215,7 @@ def indexable(schema: TableSchema, wanted: WantedIndex) -> DataField | None:
 
     Options of tables that other engines made are not checked as those of ours are.
     """
-    if wanted.column not in schema.field_names or wanted.column in secrets_of(schema).top_level(schema):
+    if wanted.column not in schema.field_names or wanted.column in confidential_in(schema).top_level(schema):
         return None
     try:
         kind = value_kind_of(wanted.values_of(schema))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.options import parse_names
 from lockgate.framework.plugins import IndexKind, plugins
-from lockgate.framework.store.confidential.confidential_columns import secrets_of
+from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind
 
@@ -55,7 +55,7 @@ def is_of_manifests(kind: IndexKind) -> bool:
 
 def _wanted(schema: TableSchema) -> Iterator[tuple[IndexedField, IndexKind]]:
     kinds = plugins().index_kinds()
-    secret = secrets_of(schema).top_level(schema)
+    secret = confidential_in(schema).top_level(schema)
     for name, columns in sorted(_named(schema.options)):
         kind = kinds.get(name)
         if kind is None:
@@ -106,7 +106,7 @@ def _check_column(schema: TableSchema, kind: IndexKind, option: str, name: str) 
     if name not in schema.field_names:
         hint = nearest(name, [*schema.field_names, AUTO])
         raise ColumnNotFoundError(f"{option}: there is no column {name!r}{hint}")
-    if name in secrets_of(schema).top_level(schema):
+    if name in confidential_in(schema).top_level(schema):
         raise OptionError(
             f"{option}: {name!r} is encrypted, and without the key an index would show which files share a "
             "value, and let anyone guess values: remove the column from one of the two options"

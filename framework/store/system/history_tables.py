@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import SnapshotNotFoundError
-from lockgate.framework.store.confidential.confidential_columns import secrets_in_history
+from lockgate.framework.store.confidential.confidential_columns import confidential_in_history
 from lockgate.framework.store.history.branches import branch_names
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.schema.schema import load_json
@@ -100,7 +100,7 @@ def statistics(table: TableHandle, snapshot: Snapshot | None) -> Rows:
         return
     path = table.paths.statistics_file(snapshot.statistics)
     content = load_json(table.file_system.read_bytes(path), path)
-    secret = secrets_in_history(table).top_level(table.schema)
+    secret = confidential_in_history(table).top_level(table.schema)
     columns = content.get("colStats") or {}
     shown = {name: found for name, found in columns.items() if name not in secret}
     yield (

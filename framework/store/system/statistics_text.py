@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lockgate.framework.store.codec.simple_stats import bounds_of_all
-from lockgate.framework.store.confidential.confidential_columns import secrets_in_history
+from lockgate.framework.store.confidential.confidential_columns import confidential_in_history
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.system.texts import NULL, internal_spelling, map_text
 from lockgate.framework.types import DataField, to_arrow
@@ -39,7 +39,7 @@ class StatisticsTexts:
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
-        self._secrets = secrets_in_history(table)
+        self._secrets = confidential_in_history(table)
         self._layouts: dict[_Layout, list[_Column]] = {}
 
     def texts(self, files: Sequence[DataFileMeta], what: str) -> list[str]:

@@ -25,7 +25,7 @@ from lockgate.framework.store.tables.table_history import TableHistory
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
-    from lockgate.framework.store.commit.vector_changes import MarkedRows
+    from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.history.changes import Change
     from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer
     from lockgate.framework.store.scan.read_request import ReadRequest
@@ -265,7 +265,7 @@ class Table(TableHistory):
         (`encryption.on-plaintext`). Raises UnsupportedFormatError if another engine gave the table a feature
         that is not written here.
         """
-        from lockgate.framework.store.confidential.plaintext_writes import judged
+        from lockgate.framework.store.confidential.exposure_checks import judged
         from lockgate.framework.store.write.write import write_files
 
         check_writable(self.schema)
@@ -285,7 +285,7 @@ class Table(TableHistory):
         base_snapshot_id: int | None = None,
         base_commit_id: str | None = None,
         overwrite: Overwrite | None = None,
-        marked: Sequence[MarkedRows] = (),
+        marked: Sequence[RowDeletions] = (),
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`.
 
@@ -376,7 +376,7 @@ class Table(TableHistory):
         *,
         overwrite: Mapping[str, Any] | None = None,
         base_snapshot: Snapshot | None = None,
-        marked: Sequence[MarkedRows] = (),
+        marked: Sequence[RowDeletions] = (),
     ) -> Snapshot:
         try:
             return self.commit(

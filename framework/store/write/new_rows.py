@@ -27,7 +27,7 @@ from lockgate.framework import options as table_options
 from lockgate.framework.options import LOOKUP_CHANGELOG
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage
-from lockgate.framework.store.commit.vector_changes import MarkedRows
+from lockgate.framework.store.commit.vector_changes import RowDeletions
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.manifests.manifest import FileSource, ManifestEntry
@@ -104,7 +104,7 @@ class _Compacted:
 
     message: CommitMessage
     new_files: CommitMessage
-    marked: Sequence[MarkedRows]
+    marked: Sequence[RowDeletions]
 
 
 def _taken(entries: Sequence[ManifestEntry], top: int) -> tuple[list[ManifestEntry], int]:
@@ -270,7 +270,7 @@ class _Bucket:
         for entry, positions in older:
             self._found.setdefault(entry.file.file_name, []).append(positions)
 
-    def _marks(self) -> tuple[list[MarkedRows], list[ManifestEntry]]:
+    def _marks(self) -> tuple[list[RowDeletions], list[ManifestEntry]]:
         """Return the rows to mark, and the files of which none is left."""
         marked, emptied = [], []
         for entry in self.above:
@@ -279,7 +279,7 @@ class _Bucket:
                 if len(rows) == entry.live_rows:
                     emptied.append(entry)
                 else:
-                    marked.append(MarkedRows(entry, rows))
+                    marked.append(RowDeletions(entry, rows))
         return marked, emptied
 
     # --- files -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.framework.store.commit.message import CommitMessage
-from lockgate.framework.store.commit.vector_changes import MarkedRows
+from lockgate.framework.store.commit.vector_changes import RowDeletions
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import read_vector
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
@@ -33,7 +33,7 @@ _POSITION = "\0position"
 
 def find_rows(
     table: TableHandle, predicate: Predicate, snapshot: Snapshot
-) -> tuple[list[MarkedRows], list[CommitMessage]]:
+) -> tuple[list[RowDeletions], list[CommitMessage]]:
     """Return the rows of a snapshot that `predicate` is true of, and files of which no other row is left.
 
     Files are read strictly, so that a mask is never taken for a value. Raises what `plan_scan` raises,
@@ -51,7 +51,7 @@ def find_rows(
             if len(found) == entry.live_rows:
                 gone.append(CommitMessage.replacing([entry]))
             elif len(found):
-                marked.append(MarkedRows(entry, found))
+                marked.append(RowDeletions(entry, found))
     return marked, gone
 
 

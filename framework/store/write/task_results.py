@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
 from lockgate.framework.store.commit.message import CommitMessage
-from lockgate.framework.store.commit.vector_changes import MarkedRows
+from lockgate.framework.store.commit.vector_changes import RowDeletions
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows, from_bitmap
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.scan.readable_files import visible_entries
@@ -50,9 +50,9 @@ class TaskResults:
     rewritten: frozenset[str] = frozenset()
 
 
-def marked_rows(
+def row_deletions(
     table: TableHandle, results: TaskResults, base: BaseSnapshot
-) -> tuple[list[MarkedRows], list[CommitMessage]]:
+) -> tuple[list[RowDeletions], list[CommitMessage]]:
     """Return the rows that a statement deletes where they lie, and files that lose all rows.
 
     Raises CommitConflictError if the snapshot that was read was rolled back.
@@ -72,7 +72,7 @@ def marked_rows(
         if len(found[name]) == entry.live_rows:
             emptied.append(CommitMessage.replacing([entry]))
         else:
-            marked.append(MarkedRows(entry, found[name]))
+            marked.append(RowDeletions(entry, found[name]))
     return marked, emptied
 
 

@@ -35,7 +35,7 @@ from lockgate.framework.store.write.sent_keys import (
     remove_keys,
     with_sent_keys,
 )
-from lockgate.framework.store.write.task_results import TaskResults, marked_rows, rewritten_files
+from lockgate.framework.store.write.task_results import TaskResults, rewritten_files, row_deletions
 from lockgate.framework.store.write.write import check_rows_writable
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class WriteSession:
         options, table = self.options, self.table
         messages = self.complete(results)
         base = BaseSnapshot(base_snapshot_id or 0, base_commit_id)
-        marked, emptied = marked_rows(table, results, base)
+        marked, emptied = row_deletions(table, results, base)
         rewritten = rewritten_files(table, results, base)
         changes = [*messages, *emptied, *rewritten]
         if not changes and not marked and identifier is None and options.mode in _NOTHING_WITHOUT_FILES:

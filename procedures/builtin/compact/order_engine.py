@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
-from lockgate.framework.store import CommitMessage, Table, secrets_of
+from lockgate.framework.store import CommitMessage, Table, confidential_in
 from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.maintenance import BucketJob, RowOrder, fits_in_memory
 from lockgate.framework.store.pruning.file_options import has_file_options
@@ -61,7 +61,7 @@ class SparkOrder:
                     "order_engine, and the driver's process orders them"
                 )
             return lambda job: live_rows(job) > 0
-        if reason is not None or (secrets_of(table.schema) and not _encrypts_shuffles(self.context)):
+        if reason is not None or (confidential_in(table.schema) and not _encrypts_shuffles(self.context)):
             return lambda job: False
         return lambda job: not fits_in_memory(live_rows(job))
 

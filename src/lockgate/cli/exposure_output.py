@@ -9,7 +9,7 @@ from lockgate.errors import NotFoundError
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Exposure, Table
-    from lockgate.framework.store.confidential.exposures import ExposureHolder
+    from lockgate.framework.store.confidential.exposures import ExposedState
 
 
 def is_table(path: str) -> bool:
@@ -70,6 +70,6 @@ def _text(path: str, table: Table, found: list[Exposure], sentences: list[str]) 
     )
 
 
-def _name(holder: ExposureHolder) -> str:
+def _name(holder: ExposedState) -> str:
     what = f"snapshot {holder.snapshot}" if holder.tag is None else f"tag {holder.tag}"
     return what if holder.branch is None else f"{what} of branch {holder.branch}"

@@ -16,8 +16,8 @@ from lockgate.errors import SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.cache_version import KeyedState
 from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec, newest_target, open_lookup
+from lockgate.lookup.partial.cached_rows import CachedRows
 from lockgate.lookup.partial.choice import is_partial
-from lockgate.lookup.partial.kept_rows import KeptRows
 from lockgate.lookup.partial.key_reader import KeyReader
 from lockgate.lookup.partial.partial_cache import LocalReader, PartialCache, SnapshotName
 from lockgate.lookup.server.partial_builder import partial_info
@@ -180,7 +180,7 @@ def test_memory_is_bounded_and_the_keys_in_use_stay(world: World) -> None:
         found(lookup, hot + list(range(start, start + 100)))
         assert lookup._cache.size <= 100 << 10
     assert 100 < len(lookup._cache) < 1000
-    kept = KeptRows(10_000)
+    kept = CachedRows(10_000)
     kept.put({b"k": b"x" * 20_000})
     assert (kept.get([b"k"]), kept.size) == ([None], 0), "what is larger than all is not kept"
 

@@ -13,7 +13,7 @@ import pytest
 from lockgate.errors import PlaintextError, PlaintextWarning
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.checks.on_plaintext import judge_flow, judge_flow_to_files
+from lockgate.framework.lineage.checks.on_plaintext import check_flow, check_flow_to_files
 from lockgate.framework.lineage.warehouse_lineage import lineage_of
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.schema_changes import SetOption
@@ -53,7 +53,7 @@ class Lake:
             requested_catalog=lambda: self.catalog,
         )
         request: Any = {"query": query, "target": None, **self.read(source, column)}
-        judge_flow(context, request)
+        check_flow(context, request)
 
     def read(self, source: str, column: str = "name") -> dict[str, Any]:
         found = {
@@ -139,8 +139,8 @@ def test_files_are_judged_by_the_warehouse_that_is_read(lake: Lake) -> None:
     context: Any = SimpleNamespace(catalog=lambda name: lake.catalog)
     request: Any = {"path": "file:/out", "encrypt": None, "query": None, **lake.read("copy")}
     with pytest.warns(PlaintextWarning, match="file:/out gets values"):
-        judge_flow_to_files(context, request)
-    silent(lambda: judge_flow_to_files(context, {**request, "encrypt": "pii:name"}) and None)
+        check_flow_to_files(context, request)
+    silent(lambda: check_flow_to_files(context, {**request, "encrypt": "pii:name"}) and None)
     lake.catalog.options = {"lineage.on-plaintext": "refuse"}
     with pytest.raises(PlaintextError):
-        judge_flow_to_files(context, request)
+        check_flow_to_files(context, request)

@@ -25,7 +25,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, encrypt_file, rekey, write_table
-from lockgate.framework.orc.encryption.plaintext_marks import ENCRYPTED
+from lockgate.framework.orc.encryption.decrypted_columns import ENCRYPTED
 from lockgate.framework.orc.encryption.stream_cipher import crypt
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame

@@ -30,7 +30,7 @@ from lockgate.errors import CorruptFileError, KeyMissingError, LockgateError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import audit_file
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.confidential.exposures import ExposureHolder, Where, exposures
+from lockgate.framework.store.confidential.exposures import ExposedState, Where, exposures
 from lockgate.framework.store.ddl.schema_changes import AddColumn, SetOption
 from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.types import STRING
@@ -205,11 +205,11 @@ def test_holders_are_named(catalog: Catalog) -> None:
     shown = [each for each in exposures(table) if each.where is Where.DATA]
     assert len(shown) == 4
     assert sorted((each.holders for each in shown), key=len)[-1] == (
-        ExposureHolder(None, 1),
-        ExposureHolder(None, 2),
-        ExposureHolder(None, 3),
-        ExposureHolder(None, 4),
-        ExposureHolder(None, tag="early"),
+        ExposedState(None, 1),
+        ExposedState(None, 2),
+        ExposedState(None, 3),
+        ExposedState(None, 4),
+        ExposedState(None, tag="early"),
     )
 
 

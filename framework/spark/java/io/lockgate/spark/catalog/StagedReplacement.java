@@ -46,7 +46,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
   @Override
   public void commitStagedChanges() {
     ObjectNode ask = request().put("target", target);
-    ask.put("base_snapshot_id", basis()).put("base_commit_id", basisCommit());
+    ask.put("base_snapshot_id", baseSnapshot()).put("base_commit_id", baseCommit());
     Committed.note(request(), Bridge.ask("table.commit_staged", ask));
     CachedPlans.refreshTable(request().put("name", target));
   }

@@ -81,8 +81,8 @@ final class WriteJob {
         table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
     request.set("filters", Predicates.toJson(overwritten));
     request.put("snapshot_id", table.snapshotId());
-    request.put("base_snapshot_id", table.basis());
-    request.put("base_commit_id", table.basisCommit());
+    request.put("base_snapshot_id", table.baseSnapshot());
+    request.put("base_commit_id", table.baseCommit());
     return request;
   }
 

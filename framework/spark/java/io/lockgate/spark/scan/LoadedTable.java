@@ -33,8 +33,8 @@ public abstract class LoadedTable {
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
-  private volatile Long basis;
-  private volatile String basisCommit;
+  private volatile Long baseSnapshot;
+  private volatile String baseCommit;
 
   protected LoadedTable(ObjectNode request, JsonNode spec) {
     this.request = request;
@@ -178,15 +178,15 @@ public abstract class LoadedTable {
    * The snapshot that rows written to this table were computed from; null if they do not depend on
    * the table.
    */
-  public Long basis() {
-    return basis;
+  public Long baseSnapshot() {
+    return baseSnapshot;
   }
 
   /**
    * Returns a mark that differs from that of another snapshot with its number, after a rollback.
    */
-  public String basisCommit() {
-    return basisCommit;
+  public String baseCommit() {
+    return baseCommit;
   }
 
   /**
@@ -202,9 +202,9 @@ public abstract class LoadedTable {
    * loaded; the oldest counts.
    */
   public void computedFrom(LoadedTable read) {
-    if (basis == null || read.snapshotId() < basis) {
-      basis = read.snapshotId();
-      basisCommit = read.snapshotCommit();
+    if (baseSnapshot == null || read.snapshotId() < baseSnapshot) {
+      baseSnapshot = read.snapshotId();
+      baseCommit = read.snapshotCommit();
     }
   }
 

@@ -20,7 +20,7 @@ public final class ResultCacheRule extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (plan instanceof KeptResult || plan instanceof ResultToKeep || !ResultSettings.isOn()) {
+    if (plan instanceof CachedResult || plan instanceof ResultToKeep || !ResultSettings.isOn()) {
       return plan;
     }
     Optional<ResultKey> key = ResultKey.of(plan);
@@ -30,7 +30,7 @@ public final class ResultCacheRule extends Rule<LogicalPlan> {
     long most = ResultSettings.size();
     return Results.SHARED
         .find(key.get())
-        .<LogicalPlan>map(kept -> new KeptResult(plan.output(), kept))
+        .<LogicalPlan>map(kept -> new CachedResult(plan.output(), kept))
         .orElseGet(() -> new ResultToKeep(plan, key.get(), most));
   }
 

@@ -21,8 +21,8 @@ public final class ResultPlans extends SparkStrategy {
   }
 
   private List<SparkPlan> planned(LogicalPlan plan) {
-    if (plan instanceof KeptResult result) {
-      return List.of(new KeptResultExec(result.output(), result.kept()));
+    if (plan instanceof CachedResult result) {
+      return List.of(new CachedResultExec(result.output(), result.kept()));
     } else if (plan instanceof ReturnAnswer answer
         && answer.child() instanceof ResultToKeep result) {
       // The answer of the query itself, so that its limits are planned as those of any other.

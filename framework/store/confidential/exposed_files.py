@@ -10,8 +10,8 @@ from lockgate.framework.store.codec.foreign_file_index import indexed_columns, i
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
-    from lockgate.framework.store.confidential.confidential_columns import SecretColumns
-    from lockgate.framework.store.confidential.plain_statistics import PlainStatistics
+    from lockgate.framework.store.confidential.confidential_columns import ConfidentialColumns
+    from lockgate.framework.store.confidential.exposed_statistics import ExposedStatistics
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.manifest import ManifestEntry
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -20,7 +20,7 @@ ORC_SUFFIX = ".orc"
 
 
 def audit_entry(
-    table: TableHandle, entry: ManifestEntry, secrets: SecretColumns, keys: KeyProvider | None = None
+    table: TableHandle, entry: ManifestEntry, secrets: ConfidentialColumns, keys: KeyProvider | None = None
 ) -> Audit:
     """Compare a file with how its columns should be encrypted; see `orc.audit_file`, whose errors it raises.
 
@@ -34,7 +34,7 @@ def audit_entry(
     return audit_file((table.file_system, path), encrypt, keys, name=path)
 
 
-def indexed_columns_of(table: TableHandle, entry: ManifestEntry, plain: PlainStatistics) -> frozenset[str]:
+def indexed_columns_of(table: TableHandle, entry: ManifestEntry, plain: ExposedStatistics) -> frozenset[str]:
     """Return the columns to be encrypted that indexes of a file, in its entry or next to it, may show."""
     hidden, found = plain.hidden_in(entry.file), plain.indexed(entry.file)
     for path in table.paths.extra_files(entry.partition, entry.bucket, entry.file) if hidden else ():
@@ -52,7 +52,7 @@ def columns_in_index(table: TableHandle, path: str, hidden: frozenset[str]) -> f
     return hidden if columns is None else hidden & columns
 
 
-def snapshot_shows(table: TableHandle, snapshot: Snapshot | None, plain: PlainStatistics) -> bool:
+def snapshot_shows(table: TableHandle, snapshot: Snapshot | None, plain: ExposedStatistics) -> bool:
     """Say whether manifests or statistics of a snapshot show values of columns that are to be encrypted."""
     if snapshot is None or not plain.secrets:
         return False
@@ -61,7 +61,7 @@ def snapshot_shows(table: TableHandle, snapshot: Snapshot | None, plain: PlainSt
     return snapshot.statistics is not None and statistics_show(table, snapshot.statistics, plain)
 
 
-def statistics_show(table: TableHandle, name: str, plain: PlainStatistics) -> bool:
+def statistics_show(table: TableHandle, name: str, plain: ExposedStatistics) -> bool:
     """Say whether a statistics file shows, or may show, values; nothing needs one to be read right."""
     if not plain.secrets:
         return False

@@ -44,7 +44,7 @@ def shown_columns(schema: pa.Schema, encrypted: Collection[str]) -> dict[str, Ma
     }
 
 
-def plaintext_message(target: str, shown: Mapping[str, Marks], how: str) -> str:
+def exposure_message(target: str, shown: Mapping[str, Marks], how: str) -> str:
     """Say which values `target` gets in the clear, and by `how` what to do."""
     flows = []
     for column, marks in shown.items():

@@ -15,16 +15,16 @@ from typing import Any
 from lockgate.errors import CorruptFileError
 from lockgate.framework.store.codec.foreign_file_index import indexed_columns
 from lockgate.framework.store.codec.simple_stats import SimpleStats
-from lockgate.framework.store.confidential.confidential_columns import SecretColumns
+from lockgate.framework.store.confidential.confidential_columns import ConfidentialColumns
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.schema.schema import TableSchema, load_json
 
 
-class PlainStatistics:
+class ExposedStatistics:
     """Tells and removes what manifest entries show of columns that are to be encrypted."""
 
-    def __init__(self, secrets: SecretColumns, schema_of: Callable[[int], TableSchema]) -> None:
+    def __init__(self, secrets: ConfidentialColumns, schema_of: Callable[[int], TableSchema]) -> None:
         self.secrets = secrets
         self._schema_of = schema_of
         self._hidden: dict[int, frozenset[str]] = {}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as table_options
 from lockgate.framework.options import ON_PLAINTEXT
-from lockgate.framework.orc import parse_encrypt, plaintext_message, split, suggested_entries
+from lockgate.framework.orc import exposure_message, parse_encrypt, split, suggested_entries
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.write_messages import FilesFlowRequest, FlowAnswer, FlowRequest
 from lockgate.framework.store import Replacement, SetOption, encrypted_columns
@@ -43,7 +43,7 @@ _told: deque[tuple[str, str, str]] = deque(maxlen=1024)
 _lock = threading.Lock()
 
 
-def judge_flow(context: OperationContext, request: FlowRequest) -> FlowAnswer:
+def check_flow(context: OperationContext, request: FlowRequest) -> FlowAnswer:
     """Judge a query that writes values of encrypted columns; `columns` maps its output columns to marks.
 
     Answers the schema to write under, if the table that the statement makes is now encrypted alike. Raises
@@ -63,7 +63,7 @@ def judge_flow(context: OperationContext, request: FlowRequest) -> FlowAnswer:
     return {"schema_id": None}
 
 
-def judge_flow_to_files(context: OperationContext, request: FilesFlowRequest) -> bool:
+def check_flow_to_files(context: OperationContext, request: FilesFlowRequest) -> bool:
     """Judge a query that writes values of encrypted columns into files, or hands them to a sink."""
     encrypted = {split(path)[0].lower() for path in parse_encrypt(request["encrypt"])}
     shown = {name: found for name, found in request["columns"].items() if name.lower() not in encrypted}
@@ -166,7 +166,7 @@ def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:
     how = "write them to a table with 'orc.encrypt', or leave them out"
     if not is_path:
         how = f"to encrypt them, add '{suggested_entries(shown)}' to 'orc.encrypt' of the table first"
-    return plaintext_message(target, shown, how)
+    return exposure_message(target, shown, how)
 
 
-OPERATIONS = {"write.flow": judge_flow, "write.flow_to_files": judge_flow_to_files}
+OPERATIONS = {"write.flow": check_flow, "write.flow_to_files": check_flow_to_files}

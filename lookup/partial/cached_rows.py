@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 _ENTRY_BYTES = 200
 
 
-class KeptRows:
+class CachedRows:
     """Encoded rows by encoded key, empty for a key without a row; the least recently used ones are dropped.
 
     Keys move from the old half to the young one when they are asked for. Once the young half is full it

@@ -13,11 +13,11 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.math.BigInt;
 
 /** A query whose rows are kept. */
-public final class KeptResult extends LogicalPlan implements NodeProduct {
+public final class CachedResult extends LogicalPlan implements NodeProduct {
   private final Seq<Attribute> output;
   private final Results.Kept kept;
 
-  public KeptResult(Seq<Attribute> output, Results.Kept kept) {
+  public CachedResult(Seq<Attribute> output, Results.Kept kept) {
     this.output = output;
     this.kept = kept;
   }
@@ -52,7 +52,7 @@ public final class KeptResult extends LogicalPlan implements NodeProduct {
 
   @Override
   public String simpleString(int maxFields) {
-    return "KeptResult";
+    return "CachedResult";
   }
 
   @Override

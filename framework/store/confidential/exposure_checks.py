@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework.options import ON_PLAINTEXT
-from lockgate.framework.orc import plaintext_message, shown_columns, suggested_entries
+from lockgate.framework.orc import exposure_message, shown_columns, suggested_entries
 from lockgate.framework.store.confidential.column_visibility import encrypted_columns
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _judge(table: Table, schema: pa.Schema, reported: Iterable[str] = ()) -> set
     if not shown:
         return set()
     how = f"to encrypt them, add '{suggested_entries(shown)}' to 'orc.encrypt' of the table first"
-    text = plaintext_message(str(table.identifier), shown, how)
+    text = exposure_message(str(table.identifier), shown, how)
     if (table.options.get_option(ON_PLAINTEXT) or table.on_plaintext) == "refuse":
         raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
     warn_user(text, PlaintextWarning)

@@ -9,10 +9,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The kept rows of an equal query. */
-public final class KeptResultExec extends DriverRowsExec {
+public final class CachedResultExec extends DriverRowsExec {
   private final transient Results.Kept kept;
 
-  public KeptResultExec(Seq<Attribute> output, Results.Kept kept) {
+  public CachedResultExec(Seq<Attribute> output, Results.Kept kept) {
     super(output, kept);
     this.kept = kept;
   }
