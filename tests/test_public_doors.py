@@ -134,7 +134,8 @@ def functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
 
 # Of single values and parts of conditions, in the loops of readers: they check nothing.
 INNER = {
-    *("parse_iso_date", "parse_iso_datetime", "plain", "rank_of", "words", "words_of"),
+    *("indexed_words", "parse_iso_date", "parse_iso_datetime", "plain", "rank_of", "required_words"),
+    *("words", "words_of"),
     *("describe_field", "describe_literal", "field_type", "folded_text", "format_bytes", "negate"),
     *("necessary_condition", "shows"),
     *("date_of", "days_of", "micros_of", "millis_of_day", "one_nan", "partition_key", "time_of"),

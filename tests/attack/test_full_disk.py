@@ -161,7 +161,7 @@ def test_a_limit_of_a_file_s_size(tmp_path: Path) -> None:
     make(tmp_path).append(rows(0, 20, 100))
     program = f"""
         import resource, signal, sys
-        sys.path[:0] = {[str(Path(__file__).parent)]!r}
+        sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]!r}
         from test_full_disk import rows
         from lockgate.framework.store import Catalog
         table = Catalog({str(tmp_path / "lake")!r}).load_table("db.t")

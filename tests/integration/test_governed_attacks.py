@@ -366,7 +366,7 @@ def test_files_that_are_exchanged_below_a_barrier_are_decided_about_again(
     assert [frame.collect() for frame in frames] == [[("mine",)], [("mine",)]]
     hiding.hide(row_filter="value = 'none'")
     for frame in frames:
-        with pytest.raises(PySparkException, match="other files, or under policies that have changed"):
+        with pytest.raises(PySparkException, match="under policies that have changed, or for other files"):
             frame.select("value").collect()
 
 

@@ -296,7 +296,7 @@ def test_bad_input_is_refused_when_the_join_is_written(
     refused(InputError, r"has a column 'flight' already: .*snapshot_column=", snapshot_column="flight")
     refused(InputError, r"has a column 'Year' already: .*snapshot_column=", snapshot_column="Year")
     refused(InputError, r"column 'gate' \('tailnum' in the dimension\) has type", on={"gate": "tailnum"})
-    refused(OptionError, r"'lookup\.cache-dir' has no value", options={"lookup.cache-dir": None})
+    refused(InputError, "options takes Mapping", options={"lookup.cache-dir": None})
     refused(InputError, "how= must be 'left' or 'inner', not 'right'", how="right")
     refused(InputError, "at least one column in on=", on=[])
     refused(InputError, r"select= takes a list of columns: \['model'\]", select="model")

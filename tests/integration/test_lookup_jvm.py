@@ -273,16 +273,26 @@ def test_a_state_that_never_comes_is_an_error_and_none_has_no_rows(
     assert not (tmp_path / "wanted" / "8.error").exists()
 
 
-def test_a_damaged_state_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    state = tmp_path / "generations" / "5"
+@pytest.mark.parametrize(
+    ("layers", "storage", "error"),
+    [
+        (None, "memory", "does not hold snapshot 5"),
+        ("{", "memory", "no owner builds the lookup cache"),
+        ("{", "full", "no owner builds the lookup cache"),
+    ],
+)
+def test_a_damaged_state_is_removed_for_its_owner_to_build(
+    spark: SparkSession, tmp_path: Path, layers: str | None, storage: str, error: str
+) -> None:
+    """However many tasks meet it at once; here is no owner."""
+    cache = tmp_path / "cache"
+    state = cache / "generations" / "5"
+    cache.mkdir(mode=0o700)
     (state / "db").mkdir(parents=True)
-    (state / "GENERATION.json").write_text('{"fingerprint": "f", "storage": "memory"}')
-    (tmp_path / "LAYOUT.json").write_text(json.dumps({"cache_format": CACHE_FORMAT, "row_codec": ROW_CODEC}))
-    with pytest.raises(PySparkException, match="does not hold snapshot 5"):
-        ask(spark, tmp_path, 5)
-    (state / "db" / "LAYERS.json").write_text("{")
-    with pytest.raises(PySparkException, match="cannot open the lookup cache"):
-        ask(spark, tmp_path, 5)
-    (state / "GENERATION.json").write_text('{"fingerprint": "f", "storage": "full"}')
-    with pytest.raises(PySparkException, match="cannot open the lookup cache"):
-        ask(spark, tmp_path, 5)
+    (state / "GENERATION.json").write_text(json.dumps({"fingerprint": "f", "storage": storage}))
+    (cache / "LAYOUT.json").write_text(json.dumps({"cache_format": CACHE_FORMAT, "row_codec": ROW_CODEC}))
+    if layers is not None:
+        (state / "db" / "LAYERS.json").write_text(layers)
+    with pytest.raises(PySparkException, match=error):
+        ask(spark, cache, 5)
+    assert state.exists() is (layers is None)

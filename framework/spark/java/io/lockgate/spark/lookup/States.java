@@ -81,7 +81,7 @@ final class States {
     try {
       return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
     } catch (NoSuchFileException | FileNotFoundException e) {
-      throw gone(cache, snapshot, e);
+      LOG.debug("a task beside may have removed a damaged cache: trying again", e);
     } catch (IOException e) {
       discard(cache, e);
     }

@@ -2,7 +2,6 @@ package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.LockgateSource;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.enforcement.parts.StatementText;
@@ -11,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.types.StructType;
@@ -66,9 +66,11 @@ public abstract class LoadedTable {
       CaseInsensitiveStringMap options, ObjectNode request, String name) {
     Map<String, String> given = new HashMap<>(options.asCaseSensitiveMap());
     given.keySet().removeIf(key -> GRANT.equalsIgnoreCase(key) || RIGHTS.equalsIgnoreCase(key));
-    String catalog = request.get("catalog_name").asText();
-    if (LockgateSource.names(options, catalog, request.get("namespace").path(0).asText(), name)) {
-      given.keySet().removeIf("path"::equalsIgnoreCase);
+    String[] namespace = Bridge.JSON.convertValue(request.get("namespace"), String[].class);
+    TableAddress address =
+        new TableAddress(request.get("catalog_name").asText(), Identifier.of(namespace, name));
+    if (address.isNamedBy(options)) {
+      given.keySet().removeIf(TableAddress.OPTION::equalsIgnoreCase);
     }
     return given;
   }
