@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from stream_queries import Reader, view_of
 
+from lockgate.lookup import lookup_join
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -197,6 +199,36 @@ def test_a_query_that_runs_keeps_what_it_has_not_read(
     lake.call("expire_snapshots", table=short, retain_max=1, retain_min=1)
     with pytest.raises(StreamingQueryException, match=r"must read snapshot 4 of table .* which has expired"):
         reader.run(name)
+
+
+def test_a_renamed_table_is_followed_from_its_checkpoint(
+    spark: SparkSession, table: Named, reader: Reader, tmp_path: Path
+) -> None:
+    """Its own stream, and one that looks up in it: the next start calls it by its new name."""
+    name, events, target = table("t"), table("events"), table("target")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'id')")
+    spark.sql(f"CREATE TABLE {events} (id BIGINT)")
+    spark.sql(f"CREATE TABLE {target} (id BIGINT, v STRING)")
+    lookups = tmp_path / "lookups"
+
+    def look_up(dimension: str) -> Any:
+        joined = lookup_join(
+            spark.readStream.table(events), dimension, on="id", options={"lookup.cache-dir": str(lookups)}
+        )
+        writer = joined.writeStream.option("checkpointLocation", str(tmp_path / "joined"))
+        writer.trigger(availableNow=True).toTable(target).awaitTermination()
+        return sorted(map(tuple, spark.table(target).collect()))
+
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    spark.sql(f"INSERT INTO {events} VALUES (1)")
+    reader.run(name)
+    assert look_up(name) == [(1, "a")]
+    spark.sql(f"ALTER TABLE {name} RENAME TO {name.removeprefix('lake.')}_moved")
+    spark.sql(f"INSERT INTO {name}_moved VALUES (2, 'b')")
+    spark.sql(f"INSERT INTO {events} VALUES (2)")
+    reader.run(f"{name}_moved")
+    assert reader.taken() == [[(1, "a")], [(2, "b")]]
+    assert look_up(f"{name}_moved") == [(1, "a"), (2, "b")]
 
 
 def test_a_table_made_again_is_not_followed_from_the_old_ones_checkpoint(
