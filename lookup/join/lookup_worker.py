@@ -27,6 +27,8 @@ _log = logging.getLogger("lockgate.lookup")
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
+# Several tasks may meet a damaged cache, and each may remove it while another one opens the next.
+_TRIES = 5
 
 # By folder, snapshot and the snapshot's mark: a number alone can come again.
 _Key = tuple[str, int, int]
@@ -69,15 +71,28 @@ def cache_version(wanted: WantedState) -> CacheVersion:
     Raises LookupCacheError if it is not cached and not waited for, the errors of `state_wait.await_state`,
     and UnsafePathError if the cache's folder could be another user's.
     """
+    path = Path(wanted.path)
+    for tries_left in reversed(range(_TRIES)):
+        before = _folder_of(path)
+        try:
+            return _opened(wanted)
+        except (DamagedVersionError, LookupCacheError) as error:
+            is_damaged, is_other = isinstance(error, DamagedVersionError), _folder_of(path) != before
+            if not wanted.wait_seconds or not tries_left or not (is_damaged or is_other):
+                raise LookupCacheError(str(error)) if is_damaged else error from None
+            if not is_other:
+                _log.warning("the lookup cache %s is removed and built again: %s", path, error)
+                with contextlib.suppress(FileNotFoundError):  # another task has removed it
+                    CacheDirectory(path).discard()
+    raise AssertionError("each try returns or raises")
+
+
+def _folder_of(path: Path) -> int | None:
+    """Return what tells a folder from one that is made later in its place; None if there is none."""
     try:
-        return _opened(wanted)
-    except DamagedVersionError as error:
-        if not wanted.wait_seconds:
-            raise LookupCacheError(str(error)) from None
-        _log.warning("the lookup cache %s is removed and built again: %s", wanted.path, error)
-        with contextlib.suppress(FileNotFoundError):  # another task has removed it
-            CacheDirectory(Path(wanted.path)).discard()
-        return _opened(wanted)
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _opened(wanted: WantedState) -> CacheVersion:

@@ -41,7 +41,9 @@ def test_a_cache_of_another_user_answers_nobody_else(
     try:
         assert whole.count() > 0
         world.put(allow(f"{people}.*", users=["ann"]), row_filter(people, "dept = 'x'", users=["ann"]))
-        with pytest.raises(Exception, match=r"without row filter and masks|planned with other keys or rights"):
+        with pytest.raises(
+            Exception, match=r"without row filter and masks|planned with other keys or rights"
+        ):
             world.sql("SELECT * FROM global_temp.whole")
         world.put()
         with pytest.raises(Exception, match="denied to user 'ann'"):

@@ -22,6 +22,7 @@ import java.util.Comparator;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -45,6 +46,11 @@ final class States {
   private static final double OWNER_SECONDS = 60;
 
   private static final Map<Path, Lease> OPEN = new LinkedHashMap<>(16, 0.75f, true);
+
+  /**
+   * Several tasks may meet a damaged cache, and each may remove it while another opens the next.
+   */
+  private static final int TRIES = 5;
 
   private static final Logger LOG = LoggerFactory.getLogger(States.class);
 
@@ -78,27 +84,38 @@ final class States {
     if (lease != null) {
       return lease;
     }
-    try {
-      return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
-    } catch (NoSuchFileException | FileNotFoundException e) {
-      LOG.debug("a task beside may have removed a damaged cache: trying again", e);
-    } catch (IOException e) {
-      discard(cache, e);
+    for (int triesLeft = TRIES - 1; ; triesLeft--) {
+      Object before = keyOf(cache);
+      try {
+        return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
+      } catch (IOException e) {
+        boolean isGone = e instanceof NoSuchFileException || e instanceof FileNotFoundException;
+        boolean isOther = !Objects.equals(keyOf(cache), before);
+        if (isGone && (triesLeft == 0 || !isOther)) {
+          throw gone(cache, snapshot, e);
+        } else if (triesLeft == 0) {
+          throw Failure.inTask(
+              "LookupCacheError: cannot open the lookup cache "
+                  + folder
+                  + ": "
+                  + firstLine(e)
+                  + "; lockgate lookup rebuild "
+                  + cache
+                  + " builds it again",
+              e);
+        } else if (!isOther) {
+          discard(cache, e);
+        }
+      }
     }
+  }
+
+  /** What tells a folder from one that is made later in its place; null if there is none. */
+  private static Object keyOf(Path folder) {
     try {
-      return whenBuilt(cache, folder, snapshot, mark, waitSeconds);
-    } catch (NoSuchFileException | FileNotFoundException e) {
-      throw gone(cache, snapshot, e);
-    } catch (IOException e) {
-      throw Failure.inTask(
-          "LookupCacheError: cannot open the lookup cache "
-              + folder
-              + ": "
-              + firstLine(e)
-              + "; lockgate lookup rebuild "
-              + cache
-              + " builds it again",
-          e);
+      return Files.readAttributes(folder, BasicFileAttributes.class).fileKey();
+    } catch (IOException none) {
+      return null;
     }
   }
 
