@@ -12,9 +12,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from lockgate.errors import InputError
-from lockgate.framework import options as partition_options
 from lockgate.framework.access import Action
-from lockgate.framework.options import Option
+from lockgate.framework.options import (
+    EXPIRATION_MAX_NUM,
+    EXPIRATION_STRATEGY,
+    EXPIRATION_TIME,
+    TIMESTAMP_FORMATTER,
+    TIMESTAMP_PATTERN,
+    Option,
+)
 from lockgate.framework.store import Table
 from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
@@ -25,7 +31,13 @@ from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 _log = logging.getLogger("lockgate.procedures")
 
 
-_OPTIONS = tuple(option.key for option in vars(partition_options).values() if isinstance(option, Option))
+_OPTIONS = (
+    EXPIRATION_TIME.key,
+    EXPIRATION_STRATEGY.key,
+    EXPIRATION_MAX_NUM.key,
+    TIMESTAMP_PATTERN.key,
+    TIMESTAMP_FORMATTER.key,
+)
 
 T = TypeVar("T")
 
@@ -63,7 +75,7 @@ class ExpirePartitions(Procedure):
         bound = _time_before_now(_age(table, arguments))
         times, unparsed = _times(files, arguments)
         old = sorted((time, text, each) for each, (time, text) in times.items() if time < bound)
-        most = _chosen(table, arguments, "max_expires", partition_options.EXPIRATION_MAX_NUM)
+        most = _chosen(table, arguments, "max_expires", EXPIRATION_MAX_NUM)
         chosen = [each for _, _, each in old[:most]]
         dropped = files.drop(chosen, dry_run=arguments["dry_run"])
         return [(*dropped, _names(table, chosen), _names(table, unparsed))]
@@ -92,11 +104,11 @@ def _chosen(table: Table, arguments: dict[str, Any], argument: str, option: Opti
 
 
 def _age(table: Table, arguments: dict[str, Any]) -> datetime.timedelta:
-    age = _chosen(table, arguments, "expiration_time", partition_options.EXPIRATION_TIME)
+    age = _chosen(table, arguments, "expiration_time", EXPIRATION_TIME)
     if age is None:
         raise InputError(
             f"expire_partitions needs expiration_time, because table {table.identifier} has no option "
-            f"{partition_options.EXPIRATION_TIME.key!r}"
+            f"{EXPIRATION_TIME.key!r}"
         )
     return age
 
@@ -106,7 +118,7 @@ def _times(
 ) -> tuple[dict[Partition, tuple[datetime.datetime, str]], list[Partition]]:
     """Return the time and the name of each partition that has a time, and the partitions that have none."""
     table = files.table
-    strategy = _chosen(table, arguments, "expire_strategy", partition_options.EXPIRATION_STRATEGY)
+    strategy = _chosen(table, arguments, "expire_strategy", EXPIRATION_STRATEGY)
     every = files.partitions(lambda partition: True)
     time_of = _by_values(table, arguments) if strategy == "values-time" else _by_files(files)
     found, unparsed = {}, []
@@ -135,11 +147,9 @@ def _by_files(files: PartitionFiles) -> Callable[[Partition], datetime.datetime 
 def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition], datetime.datetime | None]:
     names = table.schema.partition_keys
     types = table.schema.types_of(names)
-    pattern = _chosen(table, arguments, "timestamp_pattern", partition_options.TIMESTAMP_PATTERN)
+    pattern = _chosen(table, arguments, "timestamp_pattern", TIMESTAMP_PATTERN)
     pattern = f"${names[0]}" if pattern is None else pattern
-    dates = date_pattern(
-        _chosen(table, arguments, "timestamp_formatter", partition_options.TIMESTAMP_FORMATTER)
-    )
+    dates = date_pattern(_chosen(table, arguments, "timestamp_formatter", TIMESTAMP_FORMATTER))
     unknown = [each for each in re.findall(r"\$(\w+)", pattern) if each not in names]
     if unknown:
         raise InputError(f"timestamp_pattern names {unknown[0]!r}, which is not a partition column")
