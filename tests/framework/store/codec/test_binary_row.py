@@ -54,7 +54,7 @@ def test_round_trip(cells: list[tuple[t.DataType, Any]]) -> None:
     assert t.partition_key(row_codec(types).decode(row)) == t.partition_key(values)
     data = encode_row(values, types)
     assert struct.unpack(">i", data[:4]) == (len(types),)
-    assert decode_row(data, types) == values
+    assert t.partition_key(decode_row(data, types)) == t.partition_key(values)
 
 
 def test_layout_of_fixed_and_inline_values() -> None:
