@@ -66,7 +66,7 @@ class World:
         self.make()
 
     def make(self) -> None:
-        """Make the tables anew, in a warehouse of their own."""
+        """Create the tables again, in a new warehouse."""
         self._number += 1
         self.catalog = Catalog(self._folder / f"w{self._number}")
         self.catalog.create_namespace("db")

@@ -160,5 +160,5 @@ def _running(age: float, content: Mapping[str, Any]) -> RunningLookup | None:
 
 @checked_arguments
 def remove_cache(cache: CacheStatus) -> None:
-    """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
+    """Remove a cache's folder: open readers keep their files, and a running owner builds it again."""
     CacheDirectory(Path(cache.directory)).discard()

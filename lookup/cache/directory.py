@@ -155,7 +155,7 @@ class CacheDirectory:
         return False
 
     def discard(self) -> None:
-        """Remove the cache: open readers keep their files, and a running owner begins afresh."""
+        """Remove the cache: open readers keep their files, and a running owner builds it again."""
         # The folder moves away in one step: a running owner makes a new one, and writes into that.
         aside = self.path.rename(self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}"))
         shutil.rmtree(aside, ignore_errors=True)

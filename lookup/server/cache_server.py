@@ -217,7 +217,7 @@ class CacheServer:
     def _build(self, snapshot_id: int, serve: bool) -> Exception | None:
         try:
             if self._builder is not None and not self._directory.has_layout(self._builder.layout):
-                self._close_builder()  # damaged: the next one begins afresh
+                self._close_builder()  # damaged: the next builder starts with an empty cache
             if self._builder is None:
                 self._builder = make_builder(self._table, self._spec, self._directory, self._progress)
             info = self._builder.build(snapshot_id, serve=serve)

@@ -113,7 +113,7 @@ def test_what_iceberg_and_delta_enter_in_a_session_locks_nobody_out(limited: Wor
 def test_ids_of_parquet_fields_that_delta_asks_for_change_no_row(
     lake: Lake, table: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Of a table whose columns were renamed and made anew, and of a folder of Spark's own files."""
+    """On a table with a renamed and a re-created column, and on Parquet files that Spark wrote."""
     name, folder = table("ids"), str(tmp_path / "files")
     lake.sql(f"CREATE TABLE {name} (id INT, v STRING) TBLPROPERTIES ('file.format' = 'parquet')")
     lake.sql(f"INSERT INTO {name} VALUES (1, 'old')")

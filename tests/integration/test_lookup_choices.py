@@ -207,7 +207,7 @@ def test_missed_keys_are_asked_again_of_newer_states(
         inner = lookup_join(stream, name, "k", how="inner", snapshot_column="s", options={**options, **hints})
 
         def later(name: str = name) -> None:
-            assert pinned.wait(60), "the batch has its snapshot, the one of before"
+            assert pinned.wait(60), "the batch has pinned the snapshot before the change"
             spark.sql(f"INSERT INTO {name} VALUES (1, 'changed'), (2, 'second'), (3, 'third')")
 
         writer = threading.Thread(target=later)
