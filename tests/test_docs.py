@@ -9,13 +9,13 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import generated_docs
 import pytest
 
 import lockgate
 from lockgate import errors
 from lockgate.framework.options import table_options as options
 from lockgate.framework.plugins import hookspecs, plugins
-from lockgate.framework.store.streams.stream_options import STREAM_OPTIONS
 from lockgate.procedures import Procedure, find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,15 +106,13 @@ def test_every_option_is_documented() -> None:
     assert sorted(set(options.known_options()) - documented) == []
 
 
-def test_options_are_described_as_in_the_code() -> None:
-    rows = re.findall(r"^\| `([\w.-]+)` \| .*? \| (.*?) \|$", section("tables.md", "Options"), re.MULTILINE)
-    assert len(rows) > 20
-    assert {key: options.known_options()[key].doc for key, _ in rows} == dict(rows)
-
-
-def test_options_of_streams_are_described_as_in_the_code() -> None:
-    rows = re.findall(r"^\| `([\w.-]+)` \| .*? \| (.*?) \|$", section("streams.md", "Options"), re.MULTILINE)
-    assert {key: option.doc for key, option in STREAM_OPTIONS.items()} == dict(rows)
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_parts_are_what_the_code_says(page: str) -> None:
+    """`./dev docs` writes them."""
+    markers = re.findall(r"<!--.*generated.*-->", PAGES[page])
+    assert all(line == generated_docs.END for line in markers[1::2])
+    assert len(re.findall(generated_docs.PART, PAGES[page])) * 2 == len(markers)
+    assert generated_docs.generated(PAGES[page]) == PAGES[page]
 
 
 def test_every_public_name_is_documented() -> None:

@@ -45,17 +45,17 @@ CHANGELOG_RETAIN_MIN = Option(
     "changelog.num-retained.min",
     at_least(1),
     _NO_NUMBER,
-    "commits whose changes `expire_changelogs` keeps whatever their age",
+    "commits whose changes `expire_changelogs` keeps whatever their age; default: as for snapshots",
 )
 CHANGELOG_RETAIN_MAX = Option(
     "changelog.num-retained.max",
     at_least(1),
     _NO_NUMBER,
-    "number of commits above which `expire_changelogs` removes even young changes",
+    "number of commits above which `expire_changelogs` removes even young changes; default: as for snapshots",
 )
 CHANGELOG_TIME_RETAINED = Option(
     "changelog.time-retained",
     parse_duration,
     _NO_TIME,
-    "age above which `expire_changelogs` removes changes",
+    "age above which `expire_changelogs` removes changes; default: as for snapshots",
 )

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Generic, NewType, TypeVar
 
 from lockgate.errors import InputError, OptionError
 
 T = TypeVar("T")
+Size = NewType("Size", int)
 
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 2**10, "k": 2**10, "mb": 2**20, "m": 2**20, "gb": 2**30, "g": 2**30}
 _SIZE_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "bytes": 1}
@@ -22,15 +23,15 @@ _FOLDER = re.compile(r"[^\x00-\x1f\x7f/\\]+")
 _QUANTITY = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str) -> Size:
     """Return the bytes of a size such as `128 mb`; a bare number counts bytes."""
     match = _QUANTITY.fullmatch(text.strip())
     if match is None or match[2].lower() not in _SIZE_UNITS:
         raise ValueError("expected a size such as '128 mb'")
-    return int(match[1]) * _SIZE_UNITS[match[2].lower()]
+    return Size(int(match[1]) * _SIZE_UNITS[match[2].lower()])
 
 
-def parse_some_size(text: str) -> int:
+def parse_some_size(text: str) -> Size:
     """Return the bytes of a size, which must not be zero."""
     size = parse_size(text)
     if size < 1:
@@ -96,15 +97,21 @@ def parse_by_level(text: str) -> Mapping[int, str]:
     return found
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """Make a parser that accepts exactly `allowed`, in any case."""
+@dataclass(frozen=True)
+class OneOf:
+    """A parser that accepts exactly `allowed`, in any case."""
 
-    def parse(text: str) -> str:
-        if text.strip().lower() not in allowed:
-            raise ValueError(f"expected one of: {', '.join(filter(None, allowed))}")
+    allowed: tuple[str, ...]
+
+    def __call__(self, text: str) -> str:
+        if text.strip().lower() not in self.allowed:
+            raise ValueError(f"expected one of: {', '.join(filter(None, self.allowed))}")
         return text.strip().lower()
 
-    return parse
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a parser that accepts exactly `allowed`, in any case."""
+    return OneOf(allowed)
 
 
 def parse_whole(text: str) -> int:
@@ -115,16 +122,22 @@ def parse_whole(text: str) -> int:
         raise ValueError("expected a whole number") from None
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Make a parser of whole numbers from `least` on."""
+@dataclass(frozen=True)
+class AtLeast:
+    """A parser of whole numbers from `least` on."""
 
-    def parse(text: str) -> int:
+    least: int
+
+    def __call__(self, text: str) -> int:
         value = parse_whole(text)
-        if value < least:
-            raise ValueError(f"expected {least} or more")
+        if value < self.least:
+            raise ValueError(f"expected {self.least} or more")
         return value
 
-    return parse
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Make a parser of whole numbers from `least` on."""
+    return AtLeast(least)
 
 
 def _bucket_count(text: str) -> int:
@@ -134,14 +147,38 @@ def _bucket_count(text: str) -> int:
     return value
 
 
+def parse_share(text: str) -> float:
+    """Parse a share from 0 to 1; ValueError for any other text."""
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share must be from 0 to 1, not {text}")
+    return share
+
+
+# What a parser returns, as documentation names it.
+_TYPE_NAMES = {
+    "Size": "size",
+    "bool": "`true` or `false`",
+    "float": "number",
+    "int": "whole number",
+    "timedelta": "duration",
+    "tuple[str, ...]": "list",
+}
+_WITHOUT_LIMIT = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, the parser of its text, its default (already parsed) and its description."""
+    """One option: its key, the parser of its text, its default (already parsed) and its description.
+
+    `shown_default` is for documentation, where the default says less than words.
+    """
 
     key: str
     parse: Callable[[str], T]
     default: T
     doc: str
+    shown_default: str = ""
 
     def value_of(self, text: str) -> T:
         """Parse `text`; OptionError says what was expected."""
@@ -151,10 +188,35 @@ class Option(Generic[T]):
             value = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
             raise OptionError(f"option {self.key!r} cannot be {value!r}: {error}") from None
 
+    @property
+    def type_name(self) -> str:
+        """The type of its values, or the values that are allowed."""
+        if isinstance(self.parse, OneOf):
+            return ", ".join(f"`{each}`" for each in self.parse.allowed if each)
+        if isinstance(self.parse, AtLeast):
+            return f"whole number, {self.parse.least} or more"
+        return _TYPE_NAMES.get(getattr(self.parse, "__annotations__", {}).get("return", ""), "text")
 
-def parse_share(text: str) -> float:
-    """Parse a share from 0 to 1; ValueError for any other text."""
-    share = float(text)
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share must be from 0 to 1, not {text}")
-    return share
+    @property
+    def default_text(self) -> str:
+        """The default as it would be written in an option; empty if there is none."""
+        if self.shown_default:
+            return self.shown_default
+        if self.default == _WITHOUT_LIMIT:
+            return "no limit"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        if isinstance(self.default, timedelta):
+            return _in_units(round(self.default.total_seconds() * 1000), _SHOWN_TIMES)
+        if self.type_name == "size" and isinstance(self.default, int):
+            return _in_units(self.default, _SHOWN_SIZES)
+        return str(self.default) if isinstance(self.default, str | int | float) else ""
+
+
+_SHOWN_TIMES = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000, "ms": 1}
+_SHOWN_SIZES = {"gb": 2**30, "mb": 2**20, "kb": 2**10, "bytes": 1}
+
+
+def _in_units(number: int, units: Mapping[str, int]) -> str:
+    unit = next(unit for unit, size in units.items() if size == 1 or (number and number % size == 0))
+    return f"{number // units[unit]} {unit}"

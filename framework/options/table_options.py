@@ -74,6 +74,7 @@ FILE_FORMAT = Option(
     str.lower,
     "parquet",
     "format of data files: orc or parquet; avro for reading only",
+    shown_default="orc",
 )
 FILE_COMPRESSION = Option(
     "file.compression",
@@ -204,7 +205,8 @@ ORC_INTEGRITY = Option(
     "orc.integrity",
     one_of("require", "verify", "ignore"),
     "verify",
-    "check encrypted files by their tags; require: a file without tags is an error",
+    "check encrypted files by their tags; require (the default of tables that are created with "
+    "`orc.encrypt`): a file without tags is an error",
 )
 ON_PLAINTEXT = Option(
     "encryption.on-plaintext",
