@@ -51,7 +51,6 @@ class RunningLookup:
 
 def note_status(directory: CacheDirectory, name: str, status: Mapping[str, Any]) -> None:
     """Record the status of a driver's lookup for `find_caches`; `status` comes from `report_of`."""
-    directory.ensure()
     directory.report(name, dict(status))
 
 

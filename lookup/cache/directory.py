@@ -30,7 +30,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 
@@ -44,11 +44,16 @@ from lockgate.lookup.spec.lookup_spec import CacheLayout
 
 _log = logging.getLogger("lockgate.lookup")
 
+_Result = TypeVar("_Result")
+_PARTS = ("generations", "wanted", "readers", "reports", "keys")
+
 KEPT_GENERATIONS = 2
 # A driver touches its reader file every few seconds; after this time it is gone.
 READER_LEASE_SECONDS = 300.0
 # A reader that waits for a state asks several times a second; after this time it waits no more.
 WISH_LEASE_SECONDS = 30.0
+# How often a step is done again when the folder was removed meanwhile (`discard`).
+_TRIES = 10
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
@@ -82,9 +87,22 @@ class CacheDirectory:
 
     def ensure(self) -> None:
         """Make the folder, closed to other users, if it is missing or was removed."""
-        cache_paths.cache_folder(self.path)
-        for part in ("generations", "wanted", "readers", "reports", "keys"):
-            (self.path / part).mkdir(exist_ok=True)
+        self.in_folder(lambda: None)
+
+    def in_folder(self, step: Callable[[], _Result]) -> _Result:
+        """Do one step in the folder, which is made first; again if another process removes it meanwhile."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                cache_paths.cache_folder(self.path)
+                for part in _PARTS:
+                    (self.path / part).mkdir(exist_ok=True)
+                return step()
+            except FileNotFoundError as error:
+                if not tries_left:
+                    raise LookupCacheError(
+                        f"the folder of a lookup cache {self.path} is removed again and again: {error}"
+                    ) from error
+        raise AssertionError("each try returns or raises")
 
     def check(self, snapshot_id: int | None = None) -> None:
         """Check that no other user could have written the folder, or a state in it.
@@ -155,10 +173,11 @@ class CacheDirectory:
         return False
 
     def discard(self) -> None:
-        """Remove the cache: open readers keep their files, and a running owner builds it again."""
+        """Remove the cache, if there is one: open readers keep their files, a running owner builds again."""
         # The folder moves away in one step: a running owner makes a new one, and writes into that.
-        aside = self.path.rename(self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}"))
-        shutil.rmtree(aside, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            aside = self.path.rename(self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}"))
+            shutil.rmtree(aside, ignore_errors=True)
 
     def write_key(self, content: dict[str, Any]) -> None:
         """Store the wrapped key of an encrypted cache."""
@@ -275,7 +294,8 @@ class CacheDirectory:
 
         `mark` tells it from others of its number (`mark_of`); 0: whichever has the number now.
         """
-        self._wish(snapshot_id, mark).touch()
+        with contextlib.suppress(FileNotFoundError):  # nobody has made the folder yet, or made it again
+            self._wish(snapshot_id, mark).touch()
 
     def _wish(self, snapshot_id: int, mark: int, suffix: str = "") -> Path:
         return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
@@ -285,7 +305,7 @@ class CacheDirectory:
         renewed.
         """
         wanted = []
-        for path in (self.path / "wanted").iterdir():
+        for path in _files(self.path / "wanted"):
             snapshot_id, _, mark = path.name.partition("-")
             with contextlib.suppress(FileNotFoundError, ValueError):
                 wish = int(snapshot_id), int(mark or 0)
@@ -301,7 +321,8 @@ class CacheDirectory:
 
     def refuse(self, snapshot_id: int, error: ErrorJson, mark: int = 0) -> None:
         """Refuse a request, and leave the reason for its author."""
-        write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
+        refusal = self._wish(snapshot_id, mark, ".error")
+        self.in_folder(lambda: write_atomically(refusal, json.dumps(error)))
         self.unwant(snapshot_id, mark)
 
     def take_refusal(self, snapshot_id: int, mark: int = 0) -> ErrorJson | None:
@@ -317,8 +338,8 @@ class CacheDirectory:
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Record that the driver `name` needs these states; must be repeated within the lease."""
-        self.ensure()
-        write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
+        needed = json.dumps(sorted(snapshots))
+        self.in_folder(lambda: write_atomically(self.path / "readers" / name, needed))
 
     def is_held_by(self, name: str) -> bool:
         """Say whether the record of the driver `name` is there, which goes with the folder."""
@@ -331,12 +352,12 @@ class CacheDirectory:
 
     def report(self, name: str, content: dict[str, Any]) -> None:
         """Record the status of the lookup of the driver `name`; repeated while it lives."""
-        write_atomically(self.path / "reports" / name, json.dumps(content))
+        self.in_folder(lambda: write_atomically(self.path / "reports" / name, json.dumps(content)))
 
     def reports(self) -> list[tuple[float, dict[str, Any]]]:
         """Return the records of living drivers, and how many seconds ago, the newest first."""
         found = []
-        for path in (self.path / "reports").glob("[!.]*"):
+        for path in _files(self.path / "reports"):
             with contextlib.suppress(FileNotFoundError, LookupCacheError):
                 age = time.time() - path.stat().st_mtime
                 content = _read_json(path)
@@ -347,7 +368,7 @@ class CacheDirectory:
     def needed(self) -> set[int]:
         """Return the states that living drivers need; forgets drivers that are gone."""
         needed: set[int] = set()
-        for path in (self.path / "readers").glob("[!.]*"):
+        for path in _files(self.path / "readers"):
             with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
                 if time.time() - path.stat().st_mtime > READER_LEASE_SECONDS:
                     self.release(path.name)
@@ -359,8 +380,7 @@ class CacheDirectory:
 
     def try_lock(self) -> IO[bytes] | None:
         """Take the right to write without waiting; it ends when the file is closed or the process dies."""
-        self.ensure()
-        return cache_paths.try_lock(self.path / "LOCK")
+        return self.in_folder(lambda: cache_paths.try_lock(self.path / "LOCK"))
 
     def is_locked_by(self, lock: IO[bytes]) -> bool:
         """Return whether `lock` is still the folder's: one that was removed and recreated has another."""
@@ -369,6 +389,13 @@ class CacheDirectory:
     def has_cache_server(self) -> bool:
         """Say whether a process holds the right to write at this moment."""
         return cache_paths.is_locked(self.path / "LOCK")
+
+
+def _files(folder: Path) -> list[Path]:
+    # None in a folder that was removed meanwhile. Hidden ones are only being written.
+    with contextlib.suppress(FileNotFoundError):
+        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return []
 
 
 def _numbers(folder: Path) -> list[int]:
@@ -396,10 +423,11 @@ def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:
         with contextlib.suppress(FileNotFoundError):
             # Drivers rewrite their reader files all the time, which dates the folder.
             used = max(part.stat().st_mtime for part in (path / "readers", path / "generations", path))
-            lock = None if time.time() - used < unused_seconds else CacheDirectory(path).try_lock()
+            directory = CacheDirectory(path)
+            lock = None if time.time() - used < unused_seconds else directory.try_lock()
             if lock is not None:
                 with lock:
-                    shutil.rmtree(path, ignore_errors=True)
+                    directory.discard()
                 removed.append(path)
     return removed
 

@@ -156,7 +156,12 @@ class LookupTable:
             lock = self._directory.try_lock()
             if lock is not None:
                 with lock:
-                    return self._build(snapshot.id)
+                    try:
+                        return self._build(snapshot.id)
+                    except (FileNotFoundError, LookupCacheError):
+                        if self._directory.is_locked_by(lock) or time.monotonic() > deadline:
+                            raise
+                continue  # another process has removed the folder meanwhile
             info = self._directory.version(snapshot.id)
             if info is not None and info.fingerprint == fingerprint(snapshot):
                 return self._open_version(snapshot.id)

@@ -76,14 +76,13 @@ def cache_version(wanted: WantedState) -> CacheVersion:
         before = _folder_of(path)
         try:
             return _opened(wanted)
-        except (DamagedVersionError, LookupCacheError) as error:
+        except (DamagedVersionError, LookupCacheError, FileNotFoundError) as error:
             is_damaged, is_other = isinstance(error, DamagedVersionError), _folder_of(path) != before
             if not wanted.wait_seconds or not tries_left or not (is_damaged or is_other):
-                raise LookupCacheError(str(error)) if is_damaged else error from None
+                raise error if isinstance(error, LookupCacheError) else LookupCacheError(str(error)) from None
             if not is_other:
                 _log.warning("the lookup cache %s is removed and built again: %s", path, error)
-                with contextlib.suppress(FileNotFoundError):  # another task has removed it
-                    CacheDirectory(path).discard()
+                CacheDirectory(path).discard()
     raise AssertionError("each try returns or raises")
 
 

@@ -139,8 +139,12 @@ class CacheServer:
                 self._send({"event": "ready", "pid": os.getpid(), "writer": True})
             if self._lock is None:
                 self._wait_for_the_writer()
-            else:
+                continue
+            try:
                 self._write()
+            except FileNotFoundError:
+                if not self._was_removed():  # else the next round begins in a new folder
+                    raise
 
     def _take_commands(self) -> bool:
         # Waits a moment for commands; False: there is no more to do.
@@ -163,7 +167,7 @@ class CacheServer:
         self._close_key_server()
         if cached_layout(self._table, self._spec).keys:
             key = CacheKey(self._directory, self._table.keys)
-            self._key_server = KeyServer(self._directory, key.secret)
+            self._key_server = self._directory.in_folder(lambda: KeyServer(self._directory, key.secret))
 
     def _close_key_server(self) -> None:
         if self._key_server is not None:

@@ -58,9 +58,13 @@ class KeyServer:
         # Not by the process's number, which two containers that share the folder may both have.
         self._path = folder / f"{uuid.uuid4().hex[:12]}.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with socket_address(self._path) as address:
-            self._socket.bind(address)
-        self._path.chmod(0o600)
+        try:
+            with socket_address(self._path) as address:
+                self._socket.bind(address)
+            self._path.chmod(0o600)
+        except OSError:  # the folder was removed meanwhile, or takes no sockets
+            self._socket.close()
+            raise
         self._socket.listen(16)
         threading.Thread(target=self._serve, name="lockgate-keys", daemon=True).start()
 

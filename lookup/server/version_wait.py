@@ -30,8 +30,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
         refusal = directory.take_refusal(snapshot_id, mark)
         if refusal is not None:
             raise error_from_json(refusal)
-        with contextlib.suppress(FileNotFoundError):  # nobody has made the folder yet
-            directory.want(snapshot_id, mark)
+        directory.want(snapshot_id, mark)
         if directory.has_cache_server():
             seen = time.monotonic()
         elif time.monotonic() - seen > min(seconds, _CACHE_SERVER_SECONDS):

@@ -96,13 +96,15 @@ def local_path(location: str) -> Path:
 def cache_folder(path: Path) -> Path:
     """Make the folder of a cache, closed to other users, if it is missing or was removed.
 
-    Raises LookupCacheError if it cannot be made, and UnsafePathError if it, or anything on the way to it,
-    could be another user's.
+    Raises LookupCacheError if it cannot be made, UnsafePathError if it, or anything on the way to it, could
+    be another user's, and FileNotFoundError if another process removes it meanwhile.
     """
     try:
         # The folder above may be the user's own and hold other files: it stays as it is.
         make_own_folder(path.parent, ADVICE)
         return make_private_folder(path, ADVICE)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise LookupCacheError(
             f"cannot make the folder of lookup caches {error.filename or path}: {error.strerror or error}; "
