@@ -118,20 +118,28 @@ def lies(shape: Shape, path: str = "") -> Iterator[Lie]:
     yield from _LIES[rule](inside, path)
 
 
+def nulls(shape: Shape, path: str = "") -> Iterator[Lie]:
+    """Return null as a value of a shape, unless it may be that."""
+    fault = fault_in(shape, None, path)
+    if fault is not None:
+        yield Lie(None, fault)
+
+
 def _lies_in_null(inside: Shape, path: str) -> Iterator[Lie]:
     yield from lies(inside, path)
 
 
 def _lies_in_list(inside: Shape, path: str) -> Iterator[Lie]:
     yield Lie({"0": sample(inside)}, f"{path or 'it'} is not a list")
-    for number, each in enumerate(lies(inside, f"{path}[]")):
+    for number, each in enumerate([*nulls(inside, f"{path}[]"), *lies(inside, f"{path}[]")]):
         count = HUGE if number == 0 else 1
         yield Lie([sample(inside)] * count + [each.value], each.fault)
 
 
 def _lies_in_map(inside: Shape, path: str) -> Iterator[Lie]:
     yield Lie([], f"{path or 'it'} is not an object")
-    for each in lies(inside, f"{path}.*" if path else "*"):
+    below = f"{path}.*" if path else "*"
+    for each in [*nulls(inside, below), *lies(inside, below)]:
         yield Lie({"a": sample(inside), "b": each.value}, each.fault)
 
 
@@ -151,7 +159,7 @@ def _lies_in_keys(inside: Mapping[str, Shape], path: str) -> Iterator[Lie]:
     yield Lie({**whole, "moreover": None}, f"{dot}moreover is not declared")
     for name, shape in inside.items():
         yield Lie({key: whole[key] for key in whole if key != name}, f"{dot}{name} is missing")
-        for each in lies(shape, f"{dot}{name}"):
+        for each in [*nulls(shape, f"{dot}{name}"), *lies(shape, f"{dot}{name}")]:
             yield Lie({**whole, name: each.value}, each.fault)
 
 

@@ -6,7 +6,8 @@ A jar is reproducible: equal sources and an equal Spark give equal bytes.
   build_connector.py [--force] [FOLDER ...]   folders of Spark's jars, by default of the installed pyspark
 
 Sources are those in `io`, and those in each folder of `versions` whose name is a range of minors that holds
-this one: `4.1`, `4.0-4.1` or `4.2+`, both ends inclusive.
+this one: `4.1`, `4.0-4.1` or `4.2+`, both ends inclusive. `message_records.py` makes those of the bridge's
+messages.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ import tomllib
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 JAVA = Path(__file__).resolve().parent
 JARS = JAVA.parent / "jars"
 VERSIONS = JAVA / "versions"
+MESSAGES = JAVA / "META-INF" / "lockgate" / "bridge-messages.json"
+MESSAGE_RECORDS = JAVA / "message_records.py"
 SPARKS = JAVA.parent / "spark_versions.toml"
 RANGE = re.compile(r"(\d+\.\d+)(?:-(\d+\.\d+)|(\+))?")
 # Packages that moved: for older minors the same sources are compiled with the older names.
@@ -245,7 +249,7 @@ def _fingerprint(spark: str) -> bytes:
     for name, text in _texts(spark).items():
         found.update(f"{name} {len(text)}\n{text}".encode())
     made_of = [*sources(minor_of(spark)).values(), *_resources()]
-    for path in [*made_of, JAVA / "build_connector.py"]:
+    for path in [*made_of, JAVA / "build_connector.py", MESSAGE_RECORDS]:
         content = path.read_bytes()
         found.update(f"{path.relative_to(JAVA.parents[1])} {len(content)}\n".encode() + content)
     return found.hexdigest().encode()
@@ -266,9 +270,9 @@ def build(jars: Path | None = None, *, force: bool = False) -> Path:
     javac = find_javac()
     # A source that changes while this runs is not in the fingerprint, and the next build sees it.
     fingerprint = _fingerprint(spark)
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as renamed:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as written:
         out = Path(folder)
-        files = [str(path) for path in compiled_sources(minor, Path(renamed)).values()]
+        files = [str(path) for path in compiled_sources(minor, Path(written)).values()]
         command = [
             javac,
             "--release",
@@ -293,8 +297,10 @@ def build(jars: Path | None = None, *, force: bool = False) -> Path:
 
 
 def compiled_sources(minor: str, folder: Path) -> dict[str, Path]:
-    """Return a minor's sources as they are compiled: those that name packages by newer names are copied into
-    `folder` with the minor's own names.
+    """Return a minor's sources as they are compiled.
+
+    Those that name packages by newer names are copied into `folder` with the minor's own names, and the
+    records of messages are written there.
     """
     found = sources(minor)
     for name, path in found.items() if minor in MOVED else ():
@@ -305,7 +311,18 @@ def compiled_sources(minor: str, folder: Path) -> dict[str, Path]:
             found[name] = folder / name
             found[name].parent.mkdir(parents=True, exist_ok=True)
             found[name].write_text(text)
+    found.update(_message_records().write(MESSAGES.read_text(encoding="utf-8"), folder))
     return found
+
+
+def _message_records() -> Any:
+    """Return the module beside this one, which may run as a script."""
+    spec = importlib.util.spec_from_file_location("message_records", MESSAGE_RECORDS)
+    if spec is None or spec.loader is None:
+        raise BuildError(f"{MESSAGE_RECORDS} cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def pack(path: Path, entries: Mapping[str, bytes], comment: bytes = b"") -> None:

@@ -11,9 +11,10 @@ class ScopeRequest(TypedDict):
     scope: str
 
 
-class UnwrapRequest(ScopeRequest):
+class UnwrapRequest(TypedDict):
     """A wrapped local key of a file, in base64, and the master key that it is under."""
 
+    scope: str
     name: str
     version: int
     algorithm: str
@@ -26,9 +27,10 @@ class UnwrapAnswer(TypedDict):
     plain: str | None
 
 
-class CreateKeyRequest(ScopeRequest):
+class CreateKeyRequest(TypedDict):
     """A local key to make, under the newest version of a master key or with `version` under that one."""
 
+    scope: str
     name: str
     version: int | None
     algorithm: str | None

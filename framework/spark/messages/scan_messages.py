@@ -176,6 +176,15 @@ class BucketingJson(TypedDict):
     partition_columns: list[str]
 
 
+class ColumnEstimateJson(TypedDict):
+    """An estimate of a column's values, null for what is not known."""
+
+    nulls: int
+    distinct: int | None
+    min: int | None
+    max: int | None
+
+
 class PlanAnswer(TypedDict):
     """The files to read, and all that readers must know.
 
@@ -196,7 +205,7 @@ class PlanAnswer(TypedDict):
     on_driver: bool
     bucketing: BucketingJson | None
     keepable: bool
-    columns: dict[str, dict[str, int | None]] | None
+    columns: dict[str, ColumnEstimateJson] | None
     metrics: dict[str, int]
 
 

@@ -3,25 +3,18 @@
 A shape is `"text"`, `"number"`, `"whole"` (a whole number of 64 bits), `"boolean"` or `"any"`, or an object
 with one entry: `null or`, `list` and `map` (of any names) hold the shape of what is inside, `keys` the shape
 by name, `tuple` the shape by position, `is` the one text, `either` several shapes.
-`io.lockgate.spark.bridge.Shapes` reads them in the connector.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
-from lockgate.framework.spark.messages.message_envelope import QuestionJson, ReplyJson
-
 Shape: TypeAlias = "str | dict[str, Any]"
-
-DECLARATION = Path(__file__).resolve().parents[1] / "java" / "META-INF" / "lockgate" / "bridge-messages.json"
 
 _LEAVES: dict[Any, str] = {
     str: "text",
@@ -43,6 +36,14 @@ class Messages(NamedTuple):
 @cache
 def messages_of(operation: Callable[..., object]) -> Messages | None:
     """Return the shapes that the signature of an operation declares; None if it takes any dictionary."""
+    signature = signature_of(operation)
+    if signature is None:
+        return None
+    return Messages(shape_of(signature["request"]), shape_of(signature["return"]))
+
+
+def signature_of(operation: Callable[..., object]) -> dict[str, Any] | None:
+    """Return the types of an operation's `request` and `return`; None if it takes any dictionary."""
     function = inspect.unwrap(operation)
     written = getattr(function, "__annotations__", {})
     # Its other annotations may name types that only type checkers import.
@@ -50,9 +51,7 @@ def messages_of(operation: Callable[..., object]) -> Messages | None:
         __annotations__={name: written[name] for name in ("request", "return") if name in written}
     )
     hints = typing.get_type_hints(wanted, globalns=getattr(function, "__globals__", {}))
-    if not typing.is_typeddict(hints.get("request")):
-        return None
-    return Messages(shape_of(hints["request"]), shape_of(hints["return"]))
+    return hints if typing.is_typeddict(hints.get("request")) else None
 
 
 def shape_of(annotation: Any) -> Shape:
@@ -181,15 +180,3 @@ _RULES: dict[str, Callable[[Any, object, str], str | None]] = {
     "either": _either,
     "is": _is,
 }
-
-
-def declaration(operations: Mapping[str, Callable[..., object]]) -> str:
-    """Return the text of the file in the jar: a line an operation, after the envelope of all of them."""
-    declared: dict[str, Messages | None] = {"envelope": Messages(shape_of(QuestionJson), shape_of(ReplyJson))}
-    declared |= {name: messages_of(operations[name]) for name in sorted(operations)}
-    lines = [
-        f"{json.dumps(name)}: {json.dumps({'request': each.request, 'answer': each.answer})}"
-        for name, each in declared.items()
-        if each is not None
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"

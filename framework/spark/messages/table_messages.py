@@ -44,9 +44,10 @@ class TableSpec(TypedDict):
     compares_states: bool
 
 
-class StagedSpec(TableSpec):
+class StagedSpec(TypedDict):
     """A table in the making: its name until then, `staging`, and the handle of a replacement."""
 
+    table: TableSpec
     staging: str
     replacement: str | None
 

@@ -28,7 +28,7 @@ def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
         catalog.check_namespace(target.namespace)
         staging = staged_identifier(target) if can_move(catalog) else target
         return {
-            **describe(context, catalog.create_table(staging, schema), 0),
+            "table": describe(context, catalog.create_table(staging, schema), 0),
             "staging": staging.name,
             "replacement": None,
         }
@@ -40,7 +40,7 @@ def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
     )
     handle = str(uuid.uuid4())
     context.dispatcher.replacements[handle] = replacement
-    return {**describe(context, replacement, 0), "staging": target.name, "replacement": handle}
+    return {"table": describe(context, replacement, 0), "staging": target.name, "replacement": handle}
 
 
 def commit_staged(context: OperationContext, request: CommitStagedRequest) -> Committed:

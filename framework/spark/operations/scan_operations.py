@@ -22,6 +22,7 @@ from lockgate.framework.spark.enforcement.decisions import (
 )
 from lockgate.framework.spark.messages.scan_messages import (
     BucketingJson,
+    ColumnEstimateJson,
     FiltersAnswer,
     FiltersRequest,
     PlanAnswer,
@@ -141,12 +142,15 @@ def _is_keepable(
     return not any(merging or use.column in needed for use in uses)
 
 
-def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int | None]]:
+def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, ColumnEstimateJson]:
     """Return what is known of columns for an optimizer that counts costs."""
     from lockgate.framework.store.scan.estimates import estimate_columns
 
     estimates = estimate_columns(planned, columns)
-    return {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
+    return {
+        name: {"nulls": each.nulls, "distinct": each.distinct, "min": each.min, "max": each.max}
+        for name, each in estimates.items()
+    }
 
 
 def selective(context: OperationContext, request: SelectiveRequest) -> list[str]:

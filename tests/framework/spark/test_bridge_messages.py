@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -15,19 +14,55 @@ from lockgate.errors import BridgeError
 from lockgate.framework.plugins import BridgeContext, plugins
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
+from lockgate.framework.spark.java import message_records
 from lockgate.framework.spark.messages import shapes
-from lockgate.framework.spark.messages.message_envelope import QuestionJson, ReplyJson
-from lockgate.framework.spark.messages.write_messages import MarkedColumn
-from lockgate.lookup.server.server_messages import CacheCommand, Event, KeyReply, OpenCache
+from lockgate.framework.spark.messages.declaration import DECLARATION, declaration
+from lockgate.framework.spark.messages.message_envelope import QuestionJson
 
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = json.loads((ROOT / "tests" / "fixtures" / "bridge_messages" / "faults.json").read_text())["cases"]
 CONNECTOR = ROOT / "framework/spark/java"
 
 
-def test_the_jar_knows_what_operations_declare() -> None:
-    """To write the file again: `shapes.DECLARATION.write_text(shapes.declaration(declared_operations()))`."""
-    assert shapes.DECLARATION.read_text() == shapes.declaration(declared_operations())
+def test_the_connector_is_built_of_what_operations_declare() -> None:
+    """To write the file again: `DECLARATION.write_text(declaration(declared_operations()))`."""
+    assert DECLARATION.read_text() == declaration(declared_operations())
+
+
+def test_types_keep_their_names_and_what_they_extend() -> None:
+    types = json.loads(DECLARATION.read_text())["types"]
+    assert types["LoadRequest"]["bases"] == ["TableRequest"]
+    assert types["LoadRequest"]["fields"] == {
+        "version": {"null or": "text"},
+        "timestamp": {"null or": "whole"},
+    }
+    assert types["DecideRequest"]["fields"]["relations"] == {"list": {"type": "RelationJson"}}
+    assert "PathRelation" in types["RelationJson"]["forms"]
+
+
+class Committed(TypedDict):
+    column: str
+
+
+def other_type(context: BridgeContext, request: Committed) -> bool:
+    return True
+
+
+class Nameless(TypedDict):
+    either: Committed | QuestionJson
+
+
+def nameless(context: BridgeContext, request: Nameless) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("operation", "fault"),
+    [(other_type, "two messages have the name Committed"), (nameless, "a union of messages needs a name in")],
+)
+def test_messages_that_no_record_can_be_made_of(operation: Any, fault: str) -> None:
+    with pytest.raises(TypeError, match=fault):
+        declaration({**declared_operations(), "a.b": operation})
 
 
 def test_every_operation_of_the_connector_declares_its_messages() -> None:
@@ -103,46 +138,27 @@ def test_shapes_of_types() -> None:
 # --- the connector's side ------------------------------------------------------------------------
 
 
-def names_in(shape: Any) -> Iterator[str]:
-    if isinstance(shape, dict):
-        ((rule, inside),) = shape.items()
-        if rule == "keys":
-            for name, each in inside.items():
-                yield name
-                yield from names_in(each)
-        elif rule in ("either", "tuple"):
-            for each in inside:
-                yield from names_in(each)
-        elif rule != "is":
-            yield from names_in(inside)
-
-
-def test_the_connector_names_each_key_that_is_declared() -> None:
-    """What no class sends or reads would be a key that nobody needs, or one that is spelt otherwise."""
+def test_the_connector_uses_each_key_that_is_declared() -> None:
+    """What no class sends or reads would be a key that nobody needs."""
     code = "\n".join(path.read_text() for path in CONNECTOR.rglob("*.java"))
-    literals = set(re.findall(r'"([a-z_]+)"', code))
+    types = json.loads(DECLARATION.read_text())["types"]
+    passed_on = {*PASSED_ON, *types["Event"]["forms"], *types["CacheCommand"]["forms"]}
+    names = set(re.findall(r'"([a-z_]+)"', code)) | set(re.findall(r"(?:\.|::)(\w+)\b", code))
+    made = set(re.findall(r"\bnew (\w+)\(", code))
     unused = {
-        f"{operation}: {name}"
-        for operation, handler in declared_operations().items()
-        if operation not in ASKED_BY_PYTHON
-        for shape in shapes.messages_of(handler) or ()
-        for name in names_in(shape)
-        if name not in literals | PASSED_ON.get(operation, set())
+        f"{name}.{key}"
+        for name, kind in types.items()
+        if name not in passed_on | made
+        for key in kind.get("fields", ())
+        if key not in names and message_records._camel(key) not in names
     }
-    assert not unused
-    assert {*names_in(shapes.shape_of(QuestionJson)), *names_in(shapes.shape_of(ReplyJson))} <= literals
+    assert unused == set()
 
 
-# Asked of a dispatcher by its own process.
-ASKED_BY_PYTHON = {"bridge.hello", "keys.names"}
-# What the connector passes on whole: messages of owners and to them, and what metadata of columns say.
-PASSED_ON = {
-    "lookup.event": {*names_in(shapes.shape_of(Event)), *names_in(shapes.shape_of(KeyReply))} - {"event"},
-    "lookup.poll": {*names_in(shapes.shape_of(OpenCache)), *names_in(shapes.shape_of(CacheCommand))}
-    - {"name"},
-    "write.flow": set(names_in(shapes.shape_of(MarkedColumn))),
-    "write.flow_to_files": set(names_in(shapes.shape_of(MarkedColumn))),
-}
+# Of the envelope, asked of a dispatcher by its own process, and passed on whole.
+PASSED_ON = {"QuestionJson", "HelloAnswer", "ScopeRequest", "MarkedEntry", "MarkedColumn"}
+# What caches and the driver say to each other goes through an executor.
+PASSED_ON |= {"OpenCache", "SpecJson", "RightsJson", "CacheVersionJson", "LocalKeyJson"}
 
 
 def test_nothing_in_the_connector_hides_a_missing_key() -> None:

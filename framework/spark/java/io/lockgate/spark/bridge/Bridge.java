@@ -1,8 +1,12 @@
 package io.lockgate.spark.bridge;
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.messages.Granted;
+import io.lockgate.spark.messages.Messages;
+import io.lockgate.spark.messages.Operation;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
@@ -102,23 +106,35 @@ public final class Bridge {
     return JSON.createObjectNode();
   }
 
-  /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
-  public static JsonNode ask(String operation, ObjectNode request) {
-    SparkSession session = RequestSessions.grantedTo(request);
+  /** Asks Python; an error that it answers is thrown as an AnalysisException with its message. */
+  public static <Q, A> A ask(Operation<Q, A> operation, Q request) {
+    String grant = request instanceof Granted granted ? granted.grant() : null;
+    SparkSession session = RequestSessions.grantedTo(grant);
     return session == null
         ? asked(operation, request)
         : RequestSessions.within(session, () -> asked(operation, request));
   }
 
-  private static JsonNode asked(String operation, ObjectNode request) {
-    JsonNode reply =
-        Shapes.checked(Shapes.ENVELOPE, operation, reply(answering(), operation, request));
-    JsonNode error = reply.get("error");
-    if (error != null) {
-      throw Failure.thrown(error.get("message").asText(), error.get("type").asText(), null);
+  /** Asks for an operation of another plugin, whose messages are not declared. */
+  public static JsonNode ask(String operation, ObjectNode request) {
+    JsonNode grant = request.get("grant");
+    SparkSession session = RequestSessions.grantedTo(grant == null ? null : grant.textValue());
+    Operation<Object, JsonNode> undeclared =
+        new Operation<>(operation, new TypeReference<JsonNode>() {}, true);
+    JsonNode answer =
+        session == null
+            ? asked(undeclared, request)
+            : RequestSessions.within(session, () -> asked(undeclared, request));
+    return Shapes.checked(operation, operation, answer);
+  }
+
+  private static <A> A asked(Operation<?, A> operation, Object request) {
+    Messages.Reply<A> reply = reply(answering(), operation, request);
+    if (reply.error() != null) {
+      throw Failure.thrown(reply.error().message(), reply.error().type(), null);
     }
-    governed = reply.get("governed").asBoolean();
-    return Shapes.checked(operation, operation, reply.get("ok"));
+    governed = reply.governed();
+    return reply.ok();
   }
 
   /** The Python that answers; it is started if no Python program started this JVM. */
@@ -133,26 +149,37 @@ public final class Bridge {
     return answering;
   }
 
-  private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {
-    ObjectNode message = object().put("operation", operation);
-    message.set("request", request);
-    long asker = RequestSessions.note(message);
+  private static <A> Messages.Reply<A> reply(
+      PythonSide asked, Operation<?, A> operation, Object request) {
+    String name = operation.name();
+    RequestSessions.Asker asker = RequestSessions.note();
+    Question question =
+        new Question(name, request, Users.current(), asker.number(), asker.session());
     try {
-      return JSON.readTree(
-          asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
+      byte[] answer = asked.ask(Messages.write(question), INTERRUPTIBLE.contains(name));
+      return Messages.readReply(answer, operation);
+    } catch (Messages.FaultException e) {
+      throw Failure.thrown(
+          "Python's answer to '" + name + "' is not as declared: " + e.getMessage(),
+          "BridgeError",
+          null);
     } catch (ClosedByInterruptException e) {
       // Spark knows by this class that a stream or a job was stopped.
       throw new UncheckedIOException(
-          "interrupted while Lockgate's Python side answered '" + operation + "'", e);
+          "interrupted while Lockgate's Python side answered '" + name + "'", e);
     } catch (IOException | RuntimeException e) {
       throw Failure.thrown(
-          "Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(),
+          "Lockgate's Python side did not answer '" + name + "': " + e.getMessage(),
           "BridgeError",
           e);
     } finally {
       RequestSessions.forget(asker);
     }
   }
+
+  /** A question, in the words of {@code QuestionJson}. */
+  private record Question(
+      String operation, Object request, String user, Long asker, String session) {}
 
   /**
    * An AnalysisException with a plain message; it is checked in Java, so it goes past the compiler.

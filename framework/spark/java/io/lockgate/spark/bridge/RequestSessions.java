@@ -1,7 +1,5 @@
 package io.lockgate.spark.bridge;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.security.SecureRandom;
@@ -59,25 +57,25 @@ public final class RequestSessions {
   private RequestSessions() {}
 
   /**
-   * Adds the user to a message to Python; returns the request's number, for {@link #forget}, or 0
-   * without a session.
+   * The number of a request, for {@link #forget}, and the name of its session; null without one.
    */
-  public static long note(ObjectNode message) {
-    message.put("user", Users.current()).putNull("asker").putNull("session");
+  record Asker(Long number, String session) {}
+
+  /** Notes that this thread asks Python. */
+  static Asker note() {
     Option<SparkSession> active = SparkSession.getActiveSession();
     if (active.isEmpty() || active.get().sparkContext().isStopped()) {
-      return 0;
+      return new Asker(null, null);
     }
     SparkSession session = active.get();
     long number = NUMBER.incrementAndGet();
     WAITING.put(number, new RequestSession(session, session.sparkContext().getLocalProperties()));
-    message.put("asker", number).put("session", nameOf(session));
-    return number;
+    return new Asker(number, nameOf(session));
   }
 
-  public static void forget(long number) {
-    if (number != 0) {
-      WAITING.remove(number);
+  static void forget(Asker asker) {
+    if (asker.number() != null) {
+      WAITING.remove(asker.number());
     }
   }
 
@@ -152,10 +150,9 @@ public final class RequestSessions {
     BY_GRANT.put(grant, new WeakReference<>(session));
   }
 
-  /** The session that got the grant of a request, or null. */
-  static SparkSession grantedTo(ObjectNode request) {
-    JsonNode grant = request.get("grant");
-    WeakReference<SparkSession> found = grant == null ? null : BY_GRANT.get(grant.asText());
+  /** The session that got a grant, or null. */
+  static SparkSession grantedTo(String grant) {
+    WeakReference<SparkSession> found = grant == null ? null : BY_GRANT.get(grant);
     return found == null ? null : found.get();
   }
 

@@ -1,6 +1,7 @@
 package io.lockgate.spark.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -16,9 +17,6 @@ public final class Shapes {
   private static final String DECLARATION = "/META-INF/lockgate/bridge-messages.json";
   private static final JsonNode DECLARED = read();
 
-  /** The name under which the messages around all others are declared. */
-  static final String ENVELOPE = "envelope";
-
   private Shapes() {}
 
   /**
@@ -27,7 +25,7 @@ public final class Shapes {
    */
   static JsonNode checked(String name, String operation, JsonNode answer) {
     // A plugin of others may declare nothing.
-    JsonNode messages = DECLARED.get(name);
+    JsonNode messages = DECLARED.get("operations").get(name);
     String fault = messages == null ? null : fault(messages.get("answer"), answer, "");
     if (fault != null) {
       throw Failure.thrown(
@@ -40,7 +38,7 @@ public final class Shapes {
 
   /** Tells what is wrong with a request of an operation of ours, null if it is as declared. */
   public static String faultInRequest(String operation, JsonNode request) {
-    return fault(DECLARED.get(operation).get("request"), request, "");
+    return fault(DECLARED.get("operations").get(operation).get("request"), request, "");
   }
 
   /** Tells what is wrong with a message, null if it has its shape. */
@@ -59,6 +57,7 @@ public final class Shapes {
       case "list" -> inList(inside, value, path);
       case "map" -> inMap(inside, value, path);
       case "keys" -> inKeys(inside, value, path);
+      case "type" -> inType(DECLARED.get("types").get(inside.textValue()), value, path);
       case "either" -> inEither(inside, value, path);
       case "tuple" -> inTuple(inside, value, path);
       case "is" ->
@@ -103,6 +102,20 @@ public final class Shapes {
     return null;
   }
 
+  private static String inType(JsonNode type, JsonNode value, String path) {
+    return type.has("forms")
+        ? inEither(type.get("forms"), value, path)
+        : inKeys(fields(type), value, path);
+  }
+
+  private static ObjectNode fields(JsonNode type) {
+    ObjectNode all = Bridge.object();
+    for (JsonNode base : type.get("bases")) {
+      all.setAll(fields(DECLARED.get("types").get(base.textValue())));
+    }
+    return all.setAll((ObjectNode) type.get("fields"));
+  }
+
   private static String inKeys(JsonNode inside, JsonNode value, String path) {
     if (!value.isObject()) {
       return named(path) + " is not an object";
@@ -139,7 +152,11 @@ public final class Shapes {
   private static String inEither(JsonNode inside, JsonNode value, String path) {
     String meant = null;
     int forms = 0;
-    for (JsonNode shape : inside) {
+    for (JsonNode form : inside) {
+      JsonNode shape =
+          form.isTextual() && DECLARED.get("types").has(form.textValue())
+              ? Bridge.object().set("keys", fields(DECLARED.get("types").get(form.textValue())))
+              : form;
       String fault = fault(shape, value, path);
       if (fault == null) {
         return null;

@@ -18,7 +18,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
   private final String target;
 
   public StagedReplacement(ObjectNode request, JsonNode spec) {
-    super(staged(request, spec), spec);
+    super(staged(request, spec), spec.get("table"));
     this.target = request.get("name").asText();
   }
 
