@@ -51,7 +51,7 @@ def test_another_jar_is_refused(version: str, protocol: int) -> None:
 
 def test_java_refuses_another_package(spark: SparkSession) -> None:
     bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
-    assert VERSION in bridge.register("/nowhere", "", "9.9.9", BRIDGE_PROTOCOL)
+    assert VERSION in bridge.register("/nowhere", "", "9.9.9", BRIDGE_PROTOCOL, False)
     assert bridge.isAttached()
 
 

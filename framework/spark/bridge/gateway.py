@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 
 
-def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
-    """Let the JVM of `spark` ask `dispatcher`.
+def register(spark: SparkSession, dispatcher: Dispatcher, *, is_child: bool = False) -> None:
+    """Let the JVM of `spark` ask `dispatcher`, and no longer the child that it has started until now.
 
     Raises BridgeError if the session cannot see the jar or is remote, VersionMismatchError if the jar is of
     another version than this package.
@@ -41,7 +41,7 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
     server = _server_of(dispatcher)
     try:
         with _unlogged():
-            complaint = bridge.register(str(server.folder), server.secret, VERSION, BRIDGE_PROTOCOL)
+            complaint = bridge.register(str(server.folder), server.secret, VERSION, BRIDGE_PROTOCOL, is_child)
     except Py4JJavaError as error:
         raise BridgeError(
             f"the JVM cannot reach this process through {server.folder}: {error.java_exception}; both need "

@@ -1,4 +1,4 @@
-"""The driver's Python as the child of a JVM that has none in front: spark-sql, a Thrift or Connect server.
+"""The driver's Python as the child of a JVM to which no Python program has attached: spark-sql, a server.
 
 The JVM starts `python -m lockgate.framework.spark.session.child` (`PythonChild` of the connector) with the
 port and the secret of Spark's own gateway in its environment. One line on standard output, `ready`, says
@@ -28,7 +28,7 @@ def main() -> None:
     os.dup2(2, 1)  # output of libraries must not pass for the answer
     from lockgate.framework.spark.session.session import attach
 
-    attach(_running_session())
+    attach(_running_session(), is_child=True)
     os.write(answers, b"ready\n")
     os.close(answers)
     sys.stdin.buffer.read()

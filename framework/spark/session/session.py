@@ -145,9 +145,10 @@ def _use_this_python(master: str) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
-def attach(spark: SparkSession) -> None:
+def attach(spark: SparkSession, *, is_child: bool = False) -> None:
     """Let this process answer the catalogs of `spark`, whose confs name `io.lockgate.spark.LockgateCatalog`.
 
+    A child that the JVM has started does so only where no program does.
     Raises BridgeError if the session's jar or extension is missing, VersionMismatchError if the jar is of
     another version.
     """
@@ -155,7 +156,7 @@ def attach(spark: SparkSession) -> None:
     plugins().need_decisions(confs.get(GOVERNED_CONF, "").strip().lower() == "true")
     check_setting_names([*confs, *spark.conf.getAll])
     plugins().before_attach(confs)
-    register(spark, dispatcher())
+    register(spark, dispatcher(), is_child=is_child)
     _check_extension(spark)
     # `configure` knows no session yet, and Spark gives its confs to one that runs already.
     name = name_of(spark)

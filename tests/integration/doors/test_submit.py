@@ -1,8 +1,9 @@
-"""`spark-submit` of an application in Java: there is no Python program, and none of its settings."""
+"""Programs that know Lockgate by their confs alone: an application in Java, and one in PySpark."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -143,3 +144,64 @@ def test_an_application_that_fails_ends(application: Path, tmp_path: Path) -> No
     assert done.stdout.splitlines() == ["namespaces 1"]
     assert "the program fails, and stops nothing" in done.stderr
     assert_nothing_runs(tmp_path)
+
+
+PYSPARK = """
+import contextlib
+import sys
+import time
+import psutil
+from pyspark.sql import SparkSession
+
+def answering():
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.ZombieProcess):
+            if "lockgate.framework.spark.session.child" in each.cmdline():
+                found.append(each.pid)
+    return found
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+for conf in sys.argv[1:]:
+    key, _, value = conf.partition("=")
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+assert "lockgate" not in sys.modules
+spark.sql("CREATE NAMESPACE lake.db")
+spark.sql("CREATE TABLE lake.db.t (id BIGINT NOT NULL, ssn STRING) TBLPROPERTIES ('orc.encrypt'='pii:ssn')")
+spark.range(3).selectExpr("id", "'s' || id AS ssn").writeTo("lake.db.t").append()
+print("rows", [tuple(row) for row in spark.table("lake.db.t").orderBy("id").collect()], len(answering()))
+
+import lockgate
+
+lake = lockgate.attach(spark)
+lake.sql("INSERT INTO lake.db.t VALUES (3, 's3')")
+while answering():
+    time.sleep(0.1)
+print("attached", spark.table("lake.db.t").count())
+spark.sql("DELETE FROM lake.db.t WHERE id = 0")
+print("left", spark.table("lake.db.t").count(), len(answering()))
+"""
+
+
+def test_a_pyspark_program_that_attaches_late_or_never(tmp_path: Path) -> None:
+    """The child that answers it runs the same Python, and ends when the program attaches."""
+    create_key_file(tmp_path / "keys.json", ["pii"])
+    (tmp_path / "program.py").write_text(PYSPARK)
+    given = confs(tmp_path / "lake", **{"spark.sql.catalog.lake.keys": f"file:{tmp_path / 'keys.json'}"})
+    given = [conf for conf in given[1::2] if not conf.startswith("spark.lockgate.python=")]
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py"), *given],
+        env={**environment(), "PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == [
+        "rows [(0, 's0'), (1, 's1'), (2, 's2')] 1",
+        "attached 4",
+        "left 3 0",
+    ]

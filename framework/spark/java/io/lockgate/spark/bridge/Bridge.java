@@ -44,10 +44,12 @@ public final class Bridge {
 
   /**
    * Registers the Python that listens in {@code folder} and knows {@code secret} as the driver's,
-   * unless its version differs; returns what is wrong, or null.
+   * unless its version differs; returns what is wrong, or null. A child of this JVM does not take
+   * the place of a program, and ends when one registers.
    */
   public static synchronized String register(
-      String folder, String secret, String version, int protocol) throws IOException {
+      String folder, String secret, String version, int protocol, boolean isChild)
+      throws IOException {
     if (!version.equals(ConnectorVersion.version()) || protocol != ConnectorVersion.protocol()) {
       return "the connector jar is of version "
           + ConnectorVersion.version()
@@ -56,6 +58,12 @@ public final class Bridge {
           + ")";
     }
     PythonSide before = python;
+    if (isChild && before != null) {
+      return "another Python answers this JVM, which has";
+    }
+    if (!isChild) {
+      PythonChild.end();
+    }
     if (before == null || !before.is(folder, secret)) {
       python = new PythonSide(folder, secret);
       askAgain();
@@ -137,7 +145,7 @@ public final class Bridge {
     return reply.ok();
   }
 
-  /** The Python that answers; it is started if no Python program started this JVM. */
+  /** The Python that answers; it is started if no Python program has attached. */
   private static PythonSide answering() {
     if (PythonChild.isGone() || python == null) {
       PythonChild.await();

@@ -7,14 +7,19 @@ import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.Py4JServer;
@@ -26,8 +31,9 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The driver's Python as a child of this JVM, for drivers without a Python in front: spark-sql, the
- * Thrift server, Spark Connect, an application in Scala.
+ * The driver's Python as a child of this JVM, where no Python program has attached: spark-sql, the
+ * Thrift server, Spark Connect, an application in Scala, a PySpark program that knows Lockgate by
+ * its confs alone. A program that attaches later takes over.
  *
  * <p>The child comes to the session as any Python driver does, by Spark's own gateway; port and
  * secret are in its environment. Its standard input is the lease: the system closes it when this
@@ -40,7 +46,7 @@ final class PythonChild {
   private static final String SECONDS = "spark.lockgate.python.timeout";
   private static final String NOT_ATTACHED =
       "Lockgate is not attached to this Spark session: call lockgate.attach(spark) first";
-  private static final String CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin";
+  private static final Pattern PYTHON_NAME = Pattern.compile("(.*/)?python[0-9.]*");
   private static final int KEPT_LINES = 20;
   private static final Logger LOG = LoggerFactory.getLogger("io.lockgate.spark.python");
 
@@ -67,6 +73,29 @@ final class PythonChild {
       Thread.currentThread().interrupt();
       throw new UncheckedIOException(
           "interrupted while Lockgate's Python started", new ClosedByInterruptException());
+    } catch (RuntimeException e) {
+      if (!child.isReplaced()) {
+        throw e;
+      }
+    }
+  }
+
+  /** Ends the child, since a Python program has attached; it ends by itself when its input does. */
+  static synchronized void end() {
+    if (newest != null) {
+      try {
+        newest.process.getOutputStream().close();
+      } catch (IOException e) {
+        LOG.debug("the child's input cannot be closed", e);
+        newest.process.destroy();
+      }
+      newest = null;
+    }
+  }
+
+  private boolean isReplaced() {
+    synchronized (PythonChild.class) {
+      return newest != this;
     }
   }
 
@@ -77,9 +106,6 @@ final class PythonChild {
       throw Bridge.failure(NOT_ATTACHED);
     }
     SparkContext active = asks.get().sparkContext();
-    if (isPythonInFront() && !isPythonRemote(active)) {
-      throw Bridge.failure(NOT_ATTACHED);
-    }
     String start = active.getConf().get(START, "auto");
     if (start.equals("never")) {
       throw Bridge.failure(
@@ -89,25 +115,6 @@ final class PythonChild {
       throw Bridge.failure(START + " is '" + start + "': give auto or never");
     }
     return active;
-  }
-
-  /** A Python program that started this JVM, or that spark-submit runs, attaches by itself. */
-  private static boolean isPythonInFront() {
-    return Thread.getAllStackTraces().values().stream()
-        .flatMap(Arrays::stream)
-        .map(StackTraceElement::getClassName)
-        .anyMatch(
-            name ->
-                name.startsWith("org.apache.spark.api.python.PythonGatewayServer")
-                    || name.startsWith("org.apache.spark.deploy.PythonRunner"));
-  }
-
-  /**
-   * Tells whether the Python in front, which started a server of Spark Connect in this JVM, has
-   * only a session of that server's client: such a session cannot attach.
-   */
-  private static boolean isPythonRemote(SparkContext context) {
-    return context.getConf().get("spark.plugins", "").contains(CONNECT);
   }
 
   private static synchronized PythonChild running(SparkContext context) {
@@ -140,9 +147,27 @@ final class PythonChild {
         return conf.get(key);
       }
     }
-    Map<String, String> environment = System.getenv();
-    return environment.getOrDefault(
-        "PYSPARK_DRIVER_PYTHON", environment.getOrDefault("PYSPARK_PYTHON", "python3"));
+    for (String name : new String[] {"PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"}) {
+      String value = System.getenv(name);
+      if (value != null) {
+        return value;
+      }
+    }
+    return startedByPython().orElse("python3");
+  }
+
+  /**
+   * The Python whose program started this JVM, spelled as there: a link may name an environment.
+   */
+  private static Optional<String> startedByPython() {
+    Optional<ProcessHandle> parent = ProcessHandle.current().parent();
+    try {
+      String line = Files.readString(Path.of("/proc/" + parent.orElseThrow().pid() + "/cmdline"));
+      String program = line.split("\0", 2)[0];
+      return Optional.of(program).filter(each -> PYTHON_NAME.matcher(each).matches());
+    } catch (IOException | NoSuchElementException e) { // not on Linux, or the parent has ended
+      return Optional.empty();
+    }
   }
 
   private ProcessBuilder builder() {
@@ -208,7 +233,9 @@ final class PythonChild {
     try (BufferedReader lines = reader(process.getInputStream())) {
       ready.complete(lines.readLine());
       process.waitFor();
-      LOG.warn("Lockgate's Python ended with code {}", process.exitValue());
+      if (!isReplaced()) {
+        LOG.warn("Lockgate's Python ended with code {}", process.exitValue());
+      }
     } catch (IOException | InterruptedException e) {
       ready.completeExceptionally(e);
     } finally {
