@@ -180,14 +180,14 @@ def test_a_session_without_the_jar_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_plain_confs_need_attach(tmp_path: Path) -> None:
+def test_plain_confs_need_attach_where_no_python_may_start(tmp_path: Path) -> None:
     """Without `attach` the catalog says what to do; with it, the same session works."""
     printed = run(
         """
         import json, sys, lockgate, lockgate.errors
         from pyspark.sql import SparkSession
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.log.level", "OFF")
+        builder = builder.config("spark.log.level", "OFF").config("spark.lockgate.python.start", "never")
         spark = lockgate.configure(builder, warehouse=sys.argv[1], catalog="house").getOrCreate()
         try:
             spark.sql("SHOW NAMESPACES IN house").collect()
