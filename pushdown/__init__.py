@@ -1,6 +1,6 @@
 """Predicates, accepted and remaining filters, pruning by statistics, and the report of a scan.
 
-Pure: Arrow types and values in, answers out; no files, no Spark.
+Pure functions over Arrow types and values, without files and without Spark.
 """
 
 from lockgate.pushdown.abilities import (

@@ -1,8 +1,8 @@
-"""Abilities: what a source can do for the engine, and how it answers.
+"""Abilities: push-downs that a source can support, and its answers to them.
 
-Named after Flink's; the answers are precise. A filter is *accepted* if the source guarantees that no row
-breaks it, *remaining* if the engine must still evaluate it. If it is both, the source uses it only to skip
-data.
+The names are Flink's. A filter is *accepted* if the source uses it, and *remaining* if the engine must still
+evaluate it. A filter that is only accepted is guaranteed: the source returns no row that fails it. The source
+uses a filter that is both only to skip data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A filter that the source uses; `guaranteed` if no row that breaks it will be returned."""
+    """A filter that the source uses; `guaranteed` if the source returns no row that fails it."""
 
     index: int
     predicate: Predicate
@@ -56,16 +56,16 @@ class FilterPushDown:
     remaining: tuple[Remaining, ...]
 
     def __post_init__(self) -> None:
-        left = {item.index for item in self.remaining}
+        remaining_indexes = {item.index for item in self.remaining}
         for item in self.accepted:
-            if item.guaranteed is (item.index in left):
+            if item.guaranteed is (item.index in remaining_indexes):
                 raise InputError(f"filter {item.index} is either guaranteed or remaining")
-        every = left | {item.index for item in self.accepted}
-        if every != set(range(len(every))):
+        indexes = remaining_indexes | {item.index for item in self.accepted}
+        if indexes != set(range(len(indexes))):
             raise InputError("every filter must be accepted or remaining")
 
     def with_reasons(self, reasons: Sequence[str | None]) -> FilterPushDown:
-        """Return the answer with the engine's reasons, by index, why filters could not be expressed."""
+        """Return the same answer with the engine's reasons for filters that no predicate expresses."""
         remaining = tuple(
             replace(item, reason=reasons[item.index] or item.reason) if item.predicate is None else item
             for item in self.remaining
@@ -74,12 +74,12 @@ class FilterPushDown:
 
     @property
     def guaranteed(self) -> Predicate:
-        """Return what the source guarantees, joined by AND."""
+        """The guaranteed filters, joined by AND."""
         return all_of(*(item.predicate for item in self.accepted if item.guaranteed))
 
     @property
     def pushed(self) -> Predicate:
-        """All filters that the source uses, guaranteed or to skip data, joined by AND."""
+        """All accepted filters, joined by AND, including those that only skip data."""
         return all_of(*(item.predicate for item in self.accepted))
 
 
@@ -106,39 +106,39 @@ class SupportsFilterPushDown(Protocol):
     """A source that can skip data by filters, or evaluate them."""
 
     def apply_filters(self, filters: Sequence[Predicate | None]) -> FilterPushDown:
-        """Say which filters the source uses; None stands for a filter that no predicate expresses."""
+        """Return which filters the source uses; None stands for a filter that no predicate expresses."""
 
 
 @runtime_checkable
 class SupportsProjectionPushDown(Protocol):
-    """A source that can read some columns only."""
+    """A source that can read a subset of its columns."""
 
     @property
     def supports_nested_projection(self) -> bool:
-        """Say whether fields inside structs can be read alone."""
+        """Return whether the source can read a field of a struct without its siblings."""
 
     def apply_projection(self, paths: Sequence[FieldPath]) -> ProjectionPushDown:
-        """Say which paths will be read; raises ColumnNotFoundError for unknown ones."""
+        """Return the paths that the source will read; raises ColumnNotFoundError for unknown ones."""
 
 
 @runtime_checkable
 class SupportsLimitPushDown(Protocol):
-    """A source that can stop early."""
+    """A source that can stop reading at a row limit."""
 
     def apply_limit(self, limit: int) -> LimitPushDown:
-        """Say whether the limit was used, and whether it is guaranteed."""
+        """Return whether the source uses the limit, and whether it guarantees it."""
 
 
 @runtime_checkable
 class SupportsRuntimeFilterPushDown(Protocol):
-    """A source that can skip data by filters that are known only while the query runs."""
+    """A source that can skip data by filters whose values exist only while the query runs."""
 
     def runtime_filter_columns(self) -> list[str]:
-        """Return those of the read columns whose values at run time could skip data."""
+        """Return the columns, among those read, for which runtime filters can skip data."""
 
     def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
-        """Skip data by filters that nobody evaluates on the rows: the source may return rows that fail
-        them.
+        """Skip data by filters; the source may still return rows that fail them, and the engine does not
+        filter those rows again.
         """
 
 
@@ -152,11 +152,11 @@ def split_filters(
     inexpressible: Sequence[str | None] = (),
     texts: Sequence[str] = (),
 ) -> FilterPushDown:
-    """Sort filters into accepted and remaining.
+    """Return which filters are accepted and which remain.
 
-    `guaranteed` says whether the source evaluates a filter exactly, given that it fits the schema.
-    `why_remaining` explains the others. For each filter that is None, `inexpressible` has the reason and
-    `texts` the SQL, by index.
+    `guaranteed` returns whether the source evaluates a filter exactly; it is called for filters that fit the
+    schema. `why_remaining` returns the reason for the others. For a filter that is None, `inexpressible` has
+    the reason and `texts` the SQL, by index.
     """
     accepted: list[Accepted] = []
     remaining: list[Remaining] = []
@@ -178,5 +178,5 @@ def split_filters(
 
 
 def reads_only(predicate: Predicate, columns: Sequence[str]) -> bool:
-    """Say whether a predicate reads nothing but these top-level columns."""
+    """Return whether a predicate reads only these top-level columns."""
     return all(len(path) == 1 and path[0] in columns for path in columns_of(predicate))

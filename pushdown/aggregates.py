@@ -1,7 +1,7 @@
-"""Aggregates and sort orders, and a source's answers about them.
+"""Aggregates and sort orders, and a source's answers to their push-down.
 
-Named after Flink's `SupportsAggregatePushDown`; the answer says for each aggregate whether the source
-computes it, and if not, why.
+Named after Flink's `SupportsAggregatePushDown`. The answer has, for each aggregate that the source does not
+compute, the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lockgate.pushdown.predicates import FieldPath
 
 
 class Function(enum.Enum):
-    """Functions of aggregates over the values of a group that are not null."""
+    """Aggregate functions over the non-null values of a group."""
 
     COUNT = "COUNT"
     MIN = "MIN"
@@ -28,8 +28,9 @@ class Function(enum.Enum):
 @checked_arguments
 @dataclass(frozen=True)
 class Aggregate:
-    """A function of one column; COUNT without a field counts rows. InputError for any other function without
-    one.
+    """An aggregate function of one column; COUNT without a field counts rows.
+
+    Raises InputError for any other function without a field.
 
     >>> str(Aggregate(Function.COUNT)), str(Aggregate(Function.MAX, ("day",)))
     ('COUNT(*)', 'MAX(day)')
@@ -47,23 +48,23 @@ class Aggregate:
 
 
 def count(column: str | None = None) -> Aggregate:
-    """Make the aggregate COUNT: of rows, or of a column's values that are not null."""
+    """Return the aggregate COUNT of all rows, or of a column's non-null values."""
     return Aggregate(Function.COUNT, None if column is None else (column,))
 
 
 def smallest(column: str) -> Aggregate:
-    """Make the aggregate MIN: the smallest value of a column."""
+    """Return the aggregate MIN of a column."""
     return Aggregate(Function.MIN, (column,))
 
 
 def largest(column: str) -> Aggregate:
-    """Make the aggregate MAX: the largest value of a column."""
+    """Return the aggregate MAX of a column."""
     return Aggregate(Function.MAX, (column,))
 
 
 @dataclass(frozen=True)
 class RemainingAggregate:
-    """An aggregate that the engine must compute, and why; `text` is SQL that no `Aggregate` can express."""
+    """An aggregate that the engine must compute, as SQL, and the reason."""
 
     text: str
     reason: str
@@ -76,8 +77,8 @@ class RemainingAggregate:
 class AggregatePushDown:
     """The answer to `apply_aggregates`.
 
-    The source answers all aggregates or none, since the engine needs the rows if one remains. `accepted`
-    holds the aggregates that the source could answer alone, `remaining` the others.
+    The source answers all aggregates or none: if one remains, the engine needs the rows anyway. `accepted`
+    holds the aggregates that the source can answer, `remaining` the others.
     """
 
     accepted: tuple[Aggregate, ...]
@@ -85,18 +86,18 @@ class AggregatePushDown:
 
     @property
     def applied(self) -> bool:
-        """Say whether the source answers all of them, exactly."""
+        """Return whether the source answers all aggregates exactly."""
         return not self.remaining
 
 
 @runtime_checkable
 class SupportsAggregatePushDown(Protocol):
-    """A source that can answer aggregates without handing out rows."""
+    """A source that can answer aggregates without returning rows."""
 
     def apply_aggregates(
         self, aggregates: Sequence[Aggregate], group_by: Sequence[FieldPath] = ()
     ) -> AggregatePushDown:
-        """Say which aggregates the source answers, and why not the others."""
+        """Return which aggregates the source answers, and why it does not answer the others."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class TopNPushDown:
-    """The answer to `apply_top_n`: whether fewer rows are read. The engine always sorts again."""
+    """The answer to `apply_top_n`: whether the source reads fewer rows. The engine always sorts again."""
 
     applied: bool
     reason: str = ""
@@ -122,7 +123,7 @@ class TopNPushDown:
 
 @runtime_checkable
 class SupportsTopNPushDown(Protocol):
-    """A source that can skip rows that cannot be among the first of an order."""
+    """A source that can skip rows that are not among the first N of a sort order."""
 
     def apply_top_n(self, order: Sequence[SortKey], limit: int) -> TopNPushDown:
-        """Say whether data was left out, and why not."""
+        """Return whether the source skips data, and if not, why."""

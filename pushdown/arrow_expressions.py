@@ -1,7 +1,7 @@
-"""To Arrow: a predicate as a `pyarrow.compute.Expression` with Spark's semantics.
+"""Predicates as `pyarrow.compute` expressions with Spark's semantics.
 
-Arrow's own comparisons differ in three ways, which are made up for here: a literal is cast to the column's
-type with loss, NaN compares false with everything, and `is_in` knows no unknown.
+Arrow's own comparisons differ in three ways, which this module corrects: Arrow casts a literal to the
+column's type with loss, NaN compares as false with everything, and `is_in` never returns null.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def field_type(schema: pa.Schema, path: FieldPath) -> pa.DataType:
 
 
 def unsupported_reason(predicate: Predicate, schema: pa.Schema) -> str | None:
-    """Say why a predicate cannot be evaluated on a schema; None if it can."""
+    """Return the reason why a predicate cannot be evaluated on a schema, None if it can."""
     try:
         to_arrow_expression(predicate, schema)
     except (ColumnNotFoundError, UnsupportedTypeError) as error:
@@ -54,7 +54,7 @@ def unsupported_reason(predicate: Predicate, schema: pa.Schema) -> str | None:
 
 
 def to_arrow_expression(predicate: Predicate, schema: pa.Schema) -> Expression:
-    """Turn a predicate into an Arrow expression over tables with this schema.
+    """Return a predicate as an Arrow expression over tables with this schema.
 
     The expression is true, false or null as the predicate is true, false or unknown. Raises
     ColumnNotFoundError and UnsupportedTypeError if the predicate does not fit the schema.
@@ -64,7 +64,7 @@ def to_arrow_expression(predicate: Predicate, schema: pa.Schema) -> Expression:
 
 @checked_arguments
 def filter_table(table: pa.Table, predicate: Predicate) -> pa.Table:
-    """Keep the rows for which `predicate` is true."""
+    """Return the rows of a table for which `predicate` is true."""
     return table.filter(to_arrow_expression(predicate, table.schema))
 
 
@@ -95,7 +95,7 @@ class _Leaf:
     def __init__(self, field: Expression, data_type: pa.DataType) -> None:
         self._field = field
         self._kind = data_type
-        self._floating = pa.types.is_floating(data_type)
+        self._is_floating = pa.types.is_floating(data_type)
 
     def expression(self, node: Comparison) -> Expression:
         for kind in node.literal_types:
@@ -114,33 +114,33 @@ class _Leaf:
         if node.op is Op.EQ_NULL_SAFE:
             if not item.is_valid:
                 return self._field.is_null()
-            return self._field.is_valid() & self._ordered(Op.EQ, item)
+            return self._field.is_valid() & self._compare_literal(Op.EQ, item)
         if not item.is_valid:
             return _null()
         if node.op in TEXT:
             return self._text(node.op, item)
         if node.op in PATTERNS:
             return self._pattern(node.op, item)
-        return self._ordered(node.op, item)
+        return self._compare_literal(node.op, item)
 
-    def _known(self, value: bool) -> Expression:
-        """Return `value` where the field is not null, else unknown."""
+    def _constant_if_valid(self, value: bool) -> Expression:
+        """Return an expression that is `value` where the field is not null, else null."""
         return pc.if_else(self._field.is_valid(), pc.scalar(value), _null())
 
-    def _ordered(self, op: Op, item: pa.Scalar) -> Expression:
-        if self._floating and is_nan(plain(item)):
-            return self._with_nan(op)
+    def _compare_literal(self, op: Op, item: pa.Scalar) -> Expression:
+        if self._is_floating and is_nan(plain(item)):
+            return self._compare_nan(op)
         ranked = rank_of(item, self._kind)
         if ranked.rank is Rank.AT:
-            return self._against(op, ranked.value)
+            return self._compare_value(op, ranked.value)
         if op in (Op.EQ, Op.NE):
-            return self._known(op is Op.NE)
+            return self._constant_if_valid(op is Op.NE)
         less = op in (Op.LT, Op.LE)
         if ranked.rank is Rank.BETWEEN:
-            return self._against(Op.LE if less else Op.GT, ranked.value)
-        return self._known(less is (ranked.rank is Rank.ABOVE))
+            return self._compare_value(Op.LE if less else Op.GT, ranked.value)
+        return self._constant_if_valid(less is (ranked.rank is Rank.ABOVE))
 
-    def _against(self, op: Op, value: pa.Scalar) -> Expression:
+    def _compare_value(self, op: Op, value: pa.Scalar) -> Expression:
         field = self._field
         match op:
             case Op.EQ:
@@ -152,33 +152,37 @@ class _Leaf:
             case Op.LE:
                 return field <= value
         greater = field > value if op is Op.GT else field >= value
-        return greater | pc.is_nan(field) if self._floating else greater
+        return greater | pc.is_nan(field) if self._is_floating else greater
 
-    def _with_nan(self, op: Op) -> Expression:
+    def _compare_nan(self, op: Op) -> Expression:
         nan = pc.is_nan(self._field)
         if op in (Op.EQ, Op.GE):
             return nan
         if op in (Op.NE, Op.LT):
             return ~nan
-        return self._known(op is Op.LE)
+        return self._constant_if_valid(op is Op.LE)
 
     def _in(self, node: Comparison) -> Expression:
         if not node.literals:
             return pc.scalar(False)
         valid = [item for item in node.literals if item.is_valid]
-        found = self._members(valid, are_exact=node.literal_types == (self._kind,))
+        matches = self._is_any_of(valid, are_exact=node.literal_types == (self._kind,))
         if len(valid) == len(node.literals):
-            return found
-        return found | _null()  # x IN (1, NULL) is unknown where it is not true
+            return matches
+        return matches | _null()  # x IN (1, NULL) is unknown where it is not true
 
-    def _members(self, literals: list[pa.Scalar], *, are_exact: bool) -> Expression:
-        if self._floating:  # is_in() tells -0.0 from 0.0
-            each = [self._ordered(Op.EQ, item) for item in literals]
-            return reduce(lambda left, right: left | right, each) if each else self._known(False)
+    def _is_any_of(self, literals: list[pa.Scalar], *, are_exact: bool) -> Expression:
+        if self._is_floating:  # is_in() does not treat -0.0 and 0.0 as equal
+            comparisons = [self._compare_literal(Op.EQ, item) for item in literals]
+            return (
+                reduce(lambda left, right: left | right, comparisons)
+                if comparisons
+                else self._constant_if_valid(False)
+            )
         ranked = [] if are_exact else [rank_of(item, self._kind) for item in literals]
         values = literals if are_exact else [item.value for item in ranked if item.rank is Rank.AT]
-        found = self._field.isin(pa.array(values, self._kind))
-        return pc.if_else(self._field.is_valid(), found, _null())
+        is_in = self._field.isin(pa.array(values, self._kind))
+        return pc.if_else(self._field.is_valid(), is_in, _null())
 
     def _text(self, op: Op, item: pa.Scalar) -> Expression:
         if family_of(self._kind) not in (Family.STRING, Family.BINARY):
@@ -196,8 +200,8 @@ class _Leaf:
             raise UnsupportedTypeError(f"{op.value} needs a string column, not a {self._kind}")
         regexes, lowers = regexes_of(op, str(item.as_py()))
         field = pc.utf8_lower(self._field) if lowers else self._field
-        found = [pc.match_substring_regex(field, regex) for regex in regexes]
-        return reduce(lambda left, right: left & right, found) if found else self._known(True)
+        matches = [pc.match_substring_regex(field, regex) for regex in regexes]
+        return reduce(lambda left, right: left & right, matches) if matches else self._constant_if_valid(True)
 
 
 def _null() -> Expression:

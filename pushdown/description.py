@@ -1,4 +1,4 @@
-"""Describe a predicate as SQL-like text, for reports and messages."""
+"""Predicates as SQL-like text for reports and messages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TEXT_FUNCTIONS = {
     Op.MATCH: "match",
 }
 
-# Of longer lists, which filters known at run time have, the first ones are shown.
-_SHOWN = 20
+# Runtime filters have long lists; a text shows only the first literals.
+_MAX_LITERALS = 20
 
-# How tightly a piece of text binds, so that parentheses stand only where they are needed.
+# Precedence of the outermost operator of a text, so that parentheses stand only where SQL needs them.
 _OR, _AND, _NOT, _ATOM = 1, 2, 3, 4
 _Text = tuple[str, int]
 
@@ -29,8 +29,8 @@ _Text = tuple[str, int]
 class _Describe(PredicateVisitor[_Text]):
     def comparison(self, node: Comparison) -> _Text:
         field = describe_field(node.field)
-        literals = [describe_literal(item) for item in node.literals[:_SHOWN]]
-        if len(node.literals) > _SHOWN:
+        literals = [describe_literal(item) for item in node.literals[:_MAX_LITERALS]]
+        if len(node.literals) > _MAX_LITERALS:
             literals.append(f"... {len(node.literals):,} values")
         match node.op:
             case Op.IS_NULL:
@@ -56,15 +56,15 @@ class _Describe(PredicateVisitor[_Text]):
         return "TRUE" if value else "FALSE", _ATOM
 
     @staticmethod
-    def _join(children: list[_Text], word: str, binding: int, empty: str) -> _Text:
+    def _join(children: list[_Text], operator: str, own_precedence: int, empty: str) -> _Text:
         if not children:
             return empty, _ATOM
-        parts = [text if tight > binding else f"({text})" for text, tight in children]
-        return word.join(parts), binding
+        parts = [text if precedence > own_precedence else f"({text})" for text, precedence in children]
+        return operator.join(parts), own_precedence
 
 
 def describe(predicate: Predicate) -> str:
-    """Return SQL-like text of a predicate.
+    """Return a predicate as SQL-like text.
 
     >>> from lockgate.pushdown import col
     >>> describe((col("a") == "it's") | ~col("my col").isin([1, 2]))
@@ -74,7 +74,7 @@ def describe(predicate: Predicate) -> str:
 
 
 def describe_field(path: FieldPath) -> str:
-    """Return a field's path with dots, names in backquotes where SQL needs them."""
+    """Return a field's path with dots; names are in backquotes where SQL needs them."""
     return ".".join(
         name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path
     )
@@ -105,10 +105,10 @@ def describe_literal(scalar: pa.Scalar) -> str:
 
 def _timestamp(scalar: pa.Scalar) -> str:
     nanos = int(scalar.value) * {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[scalar.type.unit]
-    seconds, rest = divmod(nanos, 10**9)
+    seconds, fraction = divmod(nanos, 10**9)
     try:
-        whole = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        time = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
     except OverflowError:
         return f"TIMESTAMP '{nanos} ns since 1970-01-01'"
-    digits = f".{rest:09d}".rstrip("0").rstrip(".")
-    return f"TIMESTAMP '{whole}{digits}Z'" if scalar.type.tz else f"TIMESTAMP_NTZ '{whole}{digits}'"
+    decimals = f".{fraction:09d}".rstrip("0").rstrip(".")
+    return f"TIMESTAMP '{time}{decimals}Z'" if scalar.type.tz else f"TIMESTAMP_NTZ '{time}{decimals}'"

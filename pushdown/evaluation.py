@@ -1,4 +1,4 @@
-"""Evaluate a predicate on values that are known: one row's, or a partition's."""
+"""Evaluation of predicates on the values of one row or one partition."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Evaluate(PredicateVisitor[Truth]):
 
 
 def evaluate(predicate: Predicate, row: Mapping[FieldPath, pa.Scalar]) -> Truth:
-    """Evaluate a predicate on one row given as scalars by field path; None means unknown.
+    """Evaluate a predicate on one row, as scalars by field path; None means unknown.
 
     Raises KeyError for a field that `row` lacks, UnsupportedTypeError for values that cannot be compared.
     """
@@ -85,7 +85,7 @@ def compare_scalar(node: Comparison, value: pa.Scalar) -> Truth:
 
 
 def ordered(op: Op, left: Plain, right: Plain) -> bool:
-    """Compare two plain values by one of = <> < <= > >= <=>."""
+    """Return whether two plain values compare as true by one of = <> < <= > >= <=>."""
     sign = compare(left, right)
     match op:
         case Op.EQ | Op.EQ_NULL_SAFE:
@@ -132,10 +132,9 @@ def _pattern(op: Op, left: Plain, right: Plain) -> bool:
 
 
 def residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Predicate:
-    """Return the predicate that remains for rows whose fields have these values, such as those of a
-    partition.
+    """Return the predicate that remains to evaluate on rows with these values, such as rows of a partition.
 
-    It keeps the same rows as `predicate` (unknown counts as false); AlwaysFalse keeps none, AlwaysTrue all.
+    It keeps the same rows as `predicate`: unknown counts as false, AlwaysFalse keeps none, AlwaysTrue all.
     """
     return _residual(normalize(predicate), values)
 
@@ -147,6 +146,6 @@ def _residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Pr
         case Or(children):
             return any_of(*(_residual(child, values) for child in children))
         case Comparison(field=field) | Not(Comparison(field=field)) if field in values:
-            # After `normalize` no NOT stands above, so that unknown may become false.
+            # `normalize` left no NOT above, so unknown may become false.
             return AlwaysTrue() if evaluate(predicate, values) else AlwaysFalse()
     return predicate

@@ -1,9 +1,9 @@
-"""Predicates to and from JSON, as the connector sends them.
+"""Predicates to and from the connector's JSON.
 
 A node is `{"op": name, "args": [...]}`; an argument is a node, `{"col": path}` or `{"value": ..., "type":
-...}`. Operators have the names of Spark's V2 predicates, types those of Spark's `StructType.json`. Values:
-decimals and strings are strings, binary is base64, dates are days, timestamps microseconds since 1970-01-01,
-NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity".
+...}`. Operators have the names of Spark's V2 predicates, types the names of Spark's `StructType.json`.
+Decimals and strings are JSON strings, binary is base64, dates are days and timestamps microseconds since
+1970-01-01. NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lockgate.pushdown.value_order import Family, family_of
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT = re.compile(r"(?:var)?char\(\d+\)|string(?: collate UTF8_BINARY)?")
-_SIMPLE: Mapping[str, pa.DataType] = {
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "byte": pa.int8(),
     "short": pa.int16(),
@@ -51,10 +51,10 @@ _SIMPLE: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
-_NAMES = {kind: name for name, kind in _SIMPLE.items()}
+_NAMES = {kind: name for name, kind in _ARROW_TYPES.items()}
 _MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 _SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
-# Spark offers no patterns, and those of regular expressions have another syntax there.
+# Spark pushes no patterns down, and its regular expressions have another syntax.
 _OPS = {op.value: op for op in Op if op not in PATTERNS}
 _PATTERN_OPS = {op.value: op for op in PATTERNS}
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
@@ -65,7 +65,7 @@ _BOOLEANS: dict[str, Mapping[str, Any]] = {
 }
 
 
-_NOT_OF_TYPE = (ArithmeticError, ValueError, TypeError, pa.ArrowException)
+_CONVERSION_ERRORS = (ArithmeticError, ValueError, TypeError, pa.ArrowException)
 
 
 class _UnsupportedError(Exception):
@@ -73,7 +73,7 @@ class _UnsupportedError(Exception):
 
 
 def from_json(node: object) -> Predicate | None:
-    """Read a predicate; None if it has an unsupported part, such as a cast, a function or a type."""
+    """Parse a predicate; None if it has an unsupported part, such as a cast, a function or a type."""
     try:
         return _node(node)
     except (_UnsupportedError, UnsupportedTypeError):
@@ -81,22 +81,22 @@ def from_json(node: object) -> Predicate | None:
 
 
 def pattern_from_json(node: Mapping[str, Any]) -> Comparison | None:
-    """Read a column's comparison with a pattern in Spark's syntax; None if it is anything else.
+    """Parse a column's comparison with a pattern in Spark's syntax; None if it is anything else.
 
-    Only `required_literals` may use it: evaluated here, its regular expression would have another syntax.
+    Use it only for `required_literals`: Python would evaluate its regular expression by another syntax.
     """
     op, arguments = _PATTERN_OPS.get(str(node.get("op"))), node.get("args") or []
     if op is None or len(arguments) != 2:
         return None
     try:
-        found = Comparison(op, _path(arguments[0]), (_literal(arguments[1]),))
+        comparison = Comparison(op, _path(arguments[0]), (_literal(arguments[1]),))
     except _UnsupportedError:
         return None
-    return found if pa.types.is_string(found.literals[0].type) else None
+    return comparison if pa.types.is_string(comparison.literals[0].type) else None
 
 
 def reason_unsupported(node: object) -> str | None:
-    """Say why `from_json` answers None; None if it does not."""
+    """Return the reason why `from_json` returns None, None if it returns a predicate."""
     try:
         _node(node)
     except (_UnsupportedError, UnsupportedTypeError) as error:
@@ -105,7 +105,7 @@ def reason_unsupported(node: object) -> str | None:
 
 
 def describe_json(node: object) -> str:
-    """Return SQL-like text of a node, even one that `from_json` does not support.
+    """Return a node as SQL-like text, even one that `from_json` does not support.
 
     >>> describe_json({"op": "UPPER", "args": [{"col": ["a"]}]})
     'UPPER(a)'
@@ -143,7 +143,7 @@ def _describe_operator(node: Mapping[str, Any]) -> str:
 
 
 def to_json(predicate: Predicate) -> dict[str, Any]:
-    """Write a predicate; raises UnsupportedTypeError for literals of types Spark does not have."""
+    """Return a predicate as JSON; raises UnsupportedTypeError for literals of types that Spark lacks."""
     return _ToJson().visit(predicate)
 
 
@@ -175,8 +175,8 @@ def _comparison(op: Op, arguments: Sequence[object]) -> Predicate:
     if not arguments:
         raise _UnsupportedError(f"{op.value} without arguments")
     field, *rest = arguments
-    wanted = 0 if op in (Op.IS_NULL, Op.IS_NOT_NULL) else 1
-    if op is not Op.IN and len(rest) != wanted:
+    literal_count = 0 if op in (Op.IS_NULL, Op.IS_NOT_NULL) else 1
+    if op is not Op.IN and len(rest) != literal_count:
         raise _UnsupportedError(f"{op.value} with {len(arguments)} arguments")
     return Comparison(op, _path(field), _literals(rest))
 
@@ -196,15 +196,15 @@ def _path(argument: object) -> FieldPath:
 
 
 def _literals(arguments: Sequence[object]) -> tuple[pa.Scalar, ...]:
-    """Read literals; the many of a list have one type and are read at once."""
+    """Parse literals; all literals of a long list have one type, so Arrow converts them in one call."""
     names = {str(item.get("type")) if isinstance(item, Mapping) else None for item in arguments}
     if len(arguments) > 1 and len(names) == 1:
         try:
-            read = _reader_of(kind := _type(names.pop()))
+            convert = _converter(kind := _type(names.pop()))
             values = [item["value"] for item in arguments]  # type: ignore[index]  # all have a type
-            return tuple(pa.array([None if value is None else read(value) for value in values], kind))
-        except (*_NOT_OF_TYPE, _UnsupportedError, KeyError):
-            pass  # one by one, the wrong one is named
+            return tuple(pa.array([None if value is None else convert(value) for value in values], kind))
+        except (*_CONVERSION_ERRORS, _UnsupportedError, KeyError):
+            pass  # converting one by one finds the wrong one for the error
     return tuple(_literal(item) for item in arguments)
 
 
@@ -214,15 +214,15 @@ def _literal(argument: object) -> pa.Scalar:
     kind = _type(argument.get("type"))
     value = argument["value"]
     try:
-        return pa.scalar(None if value is None else _reader_of(kind)(value), kind)
-    except _NOT_OF_TYPE as error:
+        return pa.scalar(None if value is None else _converter(kind)(value), kind)
+    except _CONVERSION_ERRORS as error:
         raise _UnsupportedError(f"{value!r} is not a {argument.get('type')}") from error
 
 
 def _type(name: object) -> pa.DataType:
     if isinstance(name, str):
-        if name in _SIMPLE:
-            return _SIMPLE[name]
+        if name in _ARROW_TYPES:
+            return _ARROW_TYPES[name]
         if _TEXT.fullmatch(name):
             return pa.string()
         if match := _DECIMAL.fullmatch(name):
@@ -230,22 +230,22 @@ def _type(name: object) -> pa.DataType:
     raise _UnsupportedError(f"literals of type {name} are not supported")
 
 
-def _reader_of(data_type: pa.DataType) -> Callable[[Any], object]:
-    """Return what makes values for Arrow, which itself would cut 0.5 to 0 and read "1.5" as a number."""
+def _converter(data_type: pa.DataType) -> Callable[[Any], object]:
+    """Return a strict converter of JSON values: Arrow would cut 0.5 to 0 and accept "1.5" as a number."""
     if pa.types.is_floating(data_type):
         return lambda value: _number(value, data_type)
     if pa.types.is_decimal(data_type):
-        return lambda value: Decimal(_of(str, value))
+        return lambda value: Decimal(_checked_type(str, value))
     if pa.types.is_binary(data_type):
-        return lambda value: base64.b64decode(_of(str, value), validate=True)
+        return lambda value: base64.b64decode(_checked_type(str, value), validate=True)
     if pa.types.is_string(data_type):
-        return partial(_of, str)
-    return partial(_of, bool if pa.types.is_boolean(data_type) else int)
+        return partial(_checked_type, str)
+    return partial(_checked_type, bool if pa.types.is_boolean(data_type) else int)
 
 
-def _of(wanted: type, value: Any) -> Any:
-    if type(value) is not wanted:  # a bool is an int, too
-        raise TypeError(f"a {type(value).__name__}, not a {wanted.__name__}")
+def _checked_type(expected: type, value: Any) -> Any:
+    if type(value) is not expected:  # type(), because a bool is an int
+        raise TypeError(f"a {type(value).__name__}, not a {expected.__name__}")
     return value
 
 
@@ -262,7 +262,7 @@ def _number(value: Any, data_type: pa.DataType) -> float:
 class _ToJson(PredicateVisitor[dict[str, Any]]):
     def comparison(self, node: Comparison) -> dict[str, Any]:
         if node.op in PATTERNS:
-            raise UnsupportedTypeError(f"{node.op.value} has no form that Spark knows")
+            raise UnsupportedTypeError(f"{node.op.value} has no form in Spark")
         return {
             "op": node.op.value,
             "args": [{"col": list(node.field)}, *(literal_to_json(item) for item in node.literals)],
@@ -282,13 +282,13 @@ class _ToJson(PredicateVisitor[dict[str, Any]]):
 
 
 def literal_to_json(scalar: pa.Scalar) -> dict[str, Any]:
-    """Write a literal as `{"value": ..., "type": Spark type name}`."""
+    """Return a literal as `{"value": ..., "type": Spark type name}`."""
     kind, family = scalar.type, family_of(scalar.type)
     name = _spark_name(kind, family)
     if not scalar.is_valid:
         return {"value": None, "type": name}
     if family in (Family.TIMESTAMP, Family.INSTANT):
-        if kind.unit != "us":  # exact or refused: a cast that loses nanoseconds raises
+        if kind.unit != "us":  # the cast raises an error if it would lose nanoseconds
             try:
                 scalar = scalar.cast(pa.timestamp("us", kind.tz))
             except pa.ArrowInvalid as error:

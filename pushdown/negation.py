@@ -1,4 +1,4 @@
-"""Negate: move NOT down to where it vanishes, true to SQL's three-valued logic."""
+"""Negation of predicates by SQL's three-valued logic: pushes NOT down into the comparisons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPPOSITE = {
 
 
 def negate(predicate: Predicate) -> Predicate:
-    """Return a predicate that is true where `predicate` is false, false where true, unknown where unknown.
+    """Return the predicate's negation: true where it is false, false where true, unknown where unknown.
 
     NOT remains only around STARTS_WITH, ENDS_WITH and CONTAINS, which have no opposite.
     """
@@ -64,7 +64,7 @@ def _opposite(node: Comparison) -> Predicate:
     if node.op in _OPPOSITE:
         return Comparison(_OPPOSITE[node.op], node.field, node.literals)
     if node.op is Op.IN:
-        # An empty IN is false even for null; all_of() of nothing is AlwaysTrue, its opposite.
+        # An empty IN is false even for null; its opposite is AlwaysTrue, as all_of() without children is.
         return all_of(*(Comparison(Op.NE, node.field, (item,)) for item in node.literals))
     if node.op is Op.EQ_NULL_SAFE:
         if not node.literals[0].is_valid:

@@ -1,7 +1,7 @@
-"""Predicates: what a query asks of a row, as plain immutable values.
+"""Predicates on rows, as immutable values.
 
 A predicate is true, false or unknown (null) for a row, as in SQL; a filter keeps the rows for which it is
-true. Questions about predicates are answered by the visitors of the neighbouring modules.
+true. The neighbouring modules evaluate, describe and translate predicates by visitors.
 
 >>> from lockgate.pushdown import col, describe
 >>> describe((col("price") < 111.321) & col("address", "zip").is_not_null())
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Op(enum.Enum):
-    """Operators of comparisons; the values are the names Spark's V2 predicates have."""
+    """Comparison operators; the values are the names of Spark's V2 predicates."""
 
     EQ = "="
     NE = "<>"
@@ -104,7 +104,9 @@ class Comparison(Predicate):
 
     @cached_property
     def ascending(self) -> tuple[Plain, ...]:
-        """The literals that are not null, plain, in Spark's order: a scan asks every file for long lists."""
+        """The non-null literals as plain values in Spark's order; sorted once, because a scan searches a long
+        list again for every file.
+        """
         values = [plain(item) for item in self.literals if item.is_valid]
         if not any(map(is_nan, values)):
             return tuple(sorted(values))
@@ -112,7 +114,7 @@ class Comparison(Predicate):
 
     @cached_property
     def literal_types(self) -> tuple[pa.DataType, ...]:
-        """The types of the literals, each once."""
+        """The distinct types of the literals."""
         return tuple(dict.fromkeys(item.type for item in self.literals))
 
 
@@ -138,25 +140,25 @@ class Not(Predicate):
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    """Join predicates by AND, flat; of none it is AlwaysTrue."""
+    """Join predicates by AND; nested ANDs become one. Without predicates, return AlwaysTrue."""
     flat = list(_flat(And, predicates))
     if any(isinstance(child, AlwaysFalse) for child in flat):
         return AlwaysFalse()
-    kept = tuple(child for child in flat if not isinstance(child, AlwaysTrue))
-    return kept[0] if len(kept) == 1 else And(kept) if kept else AlwaysTrue()
+    children = tuple(child for child in flat if not isinstance(child, AlwaysTrue))
+    return children[0] if len(children) == 1 else And(children) if children else AlwaysTrue()
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """Join predicates by OR, flat; of none it is AlwaysFalse."""
+    """Join predicates by OR; nested ORs become one. Without predicates, return AlwaysFalse."""
     flat = list(_flat(Or, predicates))
     if any(isinstance(child, AlwaysTrue) for child in flat):
         return AlwaysTrue()
-    kept = tuple(child for child in flat if not isinstance(child, AlwaysFalse))
-    return kept[0] if len(kept) == 1 else Or(kept) if kept else AlwaysFalse()
+    children = tuple(child for child in flat if not isinstance(child, AlwaysFalse))
+    return children[0] if len(children) == 1 else Or(children) if children else AlwaysFalse()
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """Return the parts joined by AND at the top; AlwaysTrue has none."""
+    """Return the predicates that AND joins at the top level; none for AlwaysTrue."""
     if isinstance(predicate, And):
         return tuple(part for child in predicate.children for part in conjuncts(child))
     return () if isinstance(predicate, AlwaysTrue) else (predicate,)
@@ -171,10 +173,10 @@ def _flat(kind: type[And] | type[Or], predicates: Iterable[Predicate]) -> Iterat
 
 
 class PredicateVisitor(ABC, Generic[T]):
-    """Answers one question about a predicate; subclasses say what each kind of node means."""
+    """Computes one result from a predicate, bottom up; a subclass has a method for each kind of node."""
 
     def visit(self, predicate: Predicate) -> T:
-        """Answer the question for `predicate`."""
+        """Return the result for `predicate`."""
         match predicate:
             case Comparison():
                 return self.comparison(predicate)
@@ -192,23 +194,23 @@ class PredicateVisitor(ABC, Generic[T]):
 
     @abstractmethod
     def comparison(self, node: Comparison) -> T:
-        """Answer for a comparison."""
+        """Return the result for a comparison."""
 
     @abstractmethod
     def conjunction(self, children: list[T]) -> T:
-        """Answer for an AND, given its children's answers."""
+        """Return the result for an AND, from the results of its children."""
 
     @abstractmethod
     def disjunction(self, children: list[T]) -> T:
-        """Answer for an OR, given its children's answers."""
+        """Return the result for an OR, from the results of its children."""
 
     @abstractmethod
     def negation(self, child: T) -> T:
-        """Answer for a NOT, given its child's answer."""
+        """Return the result for a NOT, from the result of its child."""
 
     @abstractmethod
     def constant(self, value: bool) -> T:
-        """Answer for AlwaysTrue and AlwaysFalse."""
+        """Return the result for AlwaysTrue and AlwaysFalse."""
 
 
 class _Columns(PredicateVisitor[frozenset[FieldPath]]):
@@ -228,7 +230,7 @@ class _Columns(PredicateVisitor[frozenset[FieldPath]]):
 
 
 def columns_of(predicate: Predicate) -> frozenset[FieldPath]:
-    """Return the fields a predicate reads."""
+    """Return the fields that a predicate reads."""
     return _Columns().visit(predicate)
 
 
@@ -254,12 +256,12 @@ class _Renamed(PredicateVisitor[Predicate]):
 
 
 def with_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    """Return a predicate on columns of other names; `names` has the new name of each."""
+    """Return a predicate with its top-level columns renamed; `names` maps old names to new ones."""
     return _Renamed(names).visit(predicate)
 
 
 def operators_of(predicate: Predicate) -> frozenset[tuple[FieldPath, Op]]:
-    """Return each field that a predicate reads, with the operators that it is compared by."""
+    """Return the pairs of field and operator of all comparisons in a predicate."""
     match predicate:
         case Comparison():
             return frozenset({(predicate.field, predicate.op)})
@@ -271,12 +273,12 @@ def operators_of(predicate: Predicate) -> frozenset[tuple[FieldPath, Op]]:
 
 
 class Column:
-    """A field from which operators make predicates: `col("price") < 10`, `col("name").starts_with("A")`.
+    """A field whose operators return predicates: `col("price") < 10`, `col("name").starts_with("A")`.
 
-    A literal is a Python value or a `pyarrow.Scalar`; None compares as null does in SQL (never true).
+    A literal is a Python value or a `pyarrow.Scalar`; None compares as null in SQL: never true.
     """
 
-    # Comparing makes a predicate instead of a bool, unlike `object.__eq__`.
+    # Comparing returns a predicate instead of a bool, unlike `object.__eq__`.
     __hash__ = None  # type: ignore[assignment]  # so columns have no hash
 
     def __init__(self, *path: str) -> None:
@@ -304,7 +306,7 @@ class Column:
         return self._compare(Op.GE, value)
 
     def eq_null_safe(self, value: object) -> Comparison:
-        """Compare so that null equals null; the answer is never unknown."""
+        """Compare so that null equals null; the result is never unknown."""
         return self._compare(Op.EQ_NULL_SAFE, value)
 
     def isin(self, values: Iterable[object]) -> Comparison:
@@ -332,11 +334,11 @@ class Column:
         return self._compare(Op.CONTAINS, text)
 
     def like(self, pattern: object) -> Comparison:
-        r"""Test whether a string is like a pattern: `%` is any text, `_` one character, `\` escapes both."""
+        r"""Test whether a string matches a pattern: `%` is any text, `_` one character, `\` escapes both."""
         return self._compare(Op.LIKE, pattern)
 
     def ilike(self, pattern: object) -> Comparison:
-        """Test as `like` does, with both sides in lower case, letter by letter."""
+        """Test as `like` does, ignoring case: both sides are converted to lower case letter by letter."""
         return self._compare(Op.ILIKE, pattern)
 
     def rlike(self, regex: object) -> Comparison:
@@ -346,19 +348,19 @@ class Column:
     def match(self, terms: object) -> Comparison:
         """Test whether each word of `terms` is a word of a string, without regard to case and order.
 
-        Words consist of letters, their marks, and digits. What is written without blanks between words, such
-        as Chinese, may be anywhere in the string.
+        Words consist of letters, their marks, and digits. A word in a script without blanks between words,
+        such as Chinese, may be anywhere in the string.
         """
         return self._compare(Op.MATCH, terms)
 
 
 def col(*path: str) -> Column:
-    """Name a column, or a field inside struct columns: `col("address", "zip")`."""
+    """Return a column, or a field inside struct columns: `col("address", "zip")`."""
     return Column(*path)
 
 
 def literal(value: object) -> pa.Scalar:
-    """Make a Python value a scalar; scalars stay as they are.
+    """Return a Python value as an Arrow scalar; scalars are unchanged.
 
     Raises InputError for a value of a type that Arrow does not have.
     """

@@ -1,4 +1,4 @@
-"""Pruning: steps that skip what a query cannot need, and the funnel that runs and counts them."""
+"""Pruning: steps that skip data that a query does not need, and the funnel that runs and counts them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ T = TypeVar("T")
 class Pruner(Protocol[T]):
     """One step of pruning.
 
-    `name` is its line in explain, and part of its metric `skipped_by_<name>`. `by` says what it prunes by.
+    `name` labels it in explain and in its metric `skipped_by_<name>`. `by` describes the condition or index
+    that it prunes by.
     """
 
     @property
     def name(self) -> str:
-        """The word for the step."""
+        """The step's name, one word."""
 
     @property
     def by(self) -> str:
-        """Return what the step prunes by, for people; empty if there is nothing to say."""
+        """A description of what the step prunes by, such as a filter; may be empty."""
 
     def prune(self, kept: T) -> T | None:
         """Return the part of `kept`, the survivors of earlier steps, that this step keeps.
@@ -32,7 +33,7 @@ class Pruner(Protocol[T]):
 
 
 class Funnel(Generic[T]):
-    """Runs pruners in order, and counts by `count` what each keeps; `steps` are those that applied."""
+    """Runs pruners in order, and counts what each keeps by `count`; `steps` has those that applied."""
 
     def __init__(self, count: Callable[[T], Count]) -> None:
         self._count = count
@@ -42,10 +43,10 @@ class Funnel(Generic[T]):
         """Return the part of `kept` that all pruners keep."""
         before = self._count(kept)
         for pruner in pruners:
-            left = pruner.prune(kept)
-            if left is None:
+            survivors = pruner.prune(kept)
+            if survivors is None:
                 continue
-            after = self._count(left)
+            after = self._count(survivors)
             self.steps += (Step(pruner.name, before, after, pruner.by),)
-            kept, before = left, after
+            kept, before = survivors, after
         return kept

@@ -1,4 +1,4 @@
-"""The report of a scan: accepted and remaining filters, and the files left by each step of pruning."""
+"""The report of a scan: accepted and remaining filters, and the files that each step of pruning keeps."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Count:
     @classmethod
     def of(cls, files: Iterable[tuple[object, object, int, int]]) -> Count:
         """Count files given as (partition, bucket, rows, bytes)."""
-        listed = list(files)
+        files_list = list(files)
         return cls(
-            partitions=len({partition for partition, *_ in listed}),
-            buckets=len({(partition, bucket) for partition, bucket, *_ in listed}),
-            files=len(listed),
-            rows=sum(rows for _, _, rows, _ in listed),
-            bytes=sum(size for *_, size in listed),
+            partitions=len({partition for partition, *_ in files_list}),
+            buckets=len({(partition, bucket) for partition, bucket, *_ in files_list}),
+            files=len(files_list),
+            rows=sum(rows for _, _, rows, _ in files_list),
+            bytes=sum(size for *_, size in files_list),
         )
 
     def to_dict(self) -> dict[str, int]:
@@ -115,7 +115,7 @@ class ScanReport:
         }
 
     def render(self) -> str:
-        """Return the report as text, one line a fact."""
+        """Return the report as text, with one fact on each line."""
         snapshot = "empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         lines = [f"Scan of {self.table}, {snapshot}"]
         lines += [_line(step) for step in self.steps]
@@ -123,8 +123,8 @@ class ScanReport:
         lines += [f"  accepted     {text}  (used to skip files)" for text in self.skipping]
         lines += [f"  remaining    {text}  because {reason}" for text, reason in self.remaining]
         if self.columns is not None:
-            of = f" of {len(self.all_columns)}" if self.all_columns else ""
-            lines.append(f"  columns      {len(self.columns)}{of}: {', '.join(self.columns) or '(none)'}")
+            total = f" of {len(self.all_columns)}" if self.all_columns else ""
+            lines.append(f"  columns      {len(self.columns)}{total}: {', '.join(self.columns) or '(none)'}")
         if self.order:
             lines.append(f"  order        {self.order}")
         if self.limit is not None:

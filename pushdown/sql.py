@@ -1,4 +1,4 @@
-"""Predicates as SQL of Spark, exactly: what Spark parses keeps the rows that the predicate keeps."""
+"""Predicates as Spark SQL that keeps exactly the same rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Sql(PredicateVisitor[str]):
             case Op.IN:
                 return f"({field} IN ({', '.join(values or ['NULL'])}))"
         if node.op in (Op.RLIKE, Op.MATCH):
-            raise UnsupportedError(f"{node.op.value} means something else in Spark")
+            raise UnsupportedError(f"{node.op.value} has another meaning in Spark")
         if node.op in _TEXT:
             return f"{_TEXT[node.op]}({field}, {values[0]})"
         return f"({field} {node.op.value} {values[0]})"
@@ -49,7 +49,7 @@ class _Sql(PredicateVisitor[str]):
 
 
 def to_sql(predicate: Predicate) -> str:
-    """Return a predicate in Spark's SQL; raises UnsupportedError for a literal that Spark has no type for."""
+    """Return a predicate as Spark SQL; raises UnsupportedError for a literal of a type that Spark lacks."""
     return _Sql().visit(predicate)
 
 
@@ -63,12 +63,14 @@ def sql_name(*path: str) -> str:
 
 
 def sql_text(text: str) -> str:
-    r"""Return a text as a literal.
+    r"""Return a text as a string literal of Spark SQL.
 
     >>> print(sql_text("it's \\"))
     'it\'s \\'
     """
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")  # no variable of Spark
+    escaped = (
+        text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
+    )  # ${...} would be a variable of Spark
     return f"'{escaped}'"
 
 

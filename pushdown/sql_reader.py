@@ -1,7 +1,7 @@
-"""Conditions in SQL: parses a part of the language into predicates.
+"""A parser of SQL conditions into predicates.
 
-Understood: columns, texts as Spark reads them, numbers, TRUE, FALSE, DATE '...', TIMESTAMP '...',
-comparisons, IN, BETWEEN, IS NULL, LIKE, AND, OR, NOT, parentheses. Anything else raises InputError.
+It supports columns, texts with Spark's escapes, numbers, TRUE, FALSE, DATE '...', TIMESTAMP '...',
+comparisons, IN, BETWEEN, IS NULL, LIKE, AND, OR, NOT and parentheses. Anything else raises InputError.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ Value = str | int | Decimal | bool | datetime.date | datetime.datetime
 
 @checked_arguments
 def parse_condition(text: str) -> Predicate:
-    """Return the predicate of a condition; raises InputError, without the text, if it is not understood."""
+    """Parse a condition; raises InputError, whose message omits the text, if it is not supported."""
     try:
-        return _Reader(text).whole()
+        return _Reader(text).condition()
     except (ValueError, ArithmeticError) as error:
         raise InputError(str(error)) from None
 
 
 def _text_of(token: str) -> str:
-    """Return the text of a literal, with escapes as Spark reads them; raw ones (`r'...'`) have none.
+    """Return the text of a string literal with Spark's escapes decoded; raw literals (`r'...'`) have none.
 
     Semantics: Spark's SparkParserUtils.unescapeSQLString.
     """
     if token[0] in "rR":
         return token[2:-1]
-    return _joined(_ESCAPED.sub(_unescaped, token[1:-1]))
+    return _with_surrogates_joined(_ESCAPED.sub(_unescaped, token[1:-1]))
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -84,12 +84,12 @@ def _unescaped(match: re.Match[str]) -> str:
         return chr(number)
     if char is None:
         return "'"
-    # Before a wildcard of LIKE the backslash stays.
+    # The backslash before a wildcard of LIKE stays.
     return f"\\{char}" if char in "%_" else _ESCAPES.get(char, char)
 
 
-def _joined(text: str) -> str:
-    """Return a text whose pairs of surrogates, from escapes of 16 bits, are characters."""
+def _with_surrogates_joined(text: str) -> str:
+    """Return a text with its surrogate pairs, which come from 16-bit escapes, joined into characters."""
     if not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     try:
@@ -99,12 +99,12 @@ def _joined(text: str) -> str:
 
 
 class _Reader:
-    """A recursive descent over the tokens of a filter."""
+    """A recursive-descent parser over the tokens of a condition."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str]] = []
         if "${" in text:
-            # Spark puts the value of a variable there before it reads anything.
+            # Spark would replace the variable by its value before parsing.
             raise InputError("a variable of Spark, ${...}, has no value here")
         position, text = 0, text.rstrip()
         while position < len(text):
@@ -114,127 +114,129 @@ class _Reader:
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
             position = match.end()
         self._tokens.append(("end", ""))
-        self._place = self._depth = 0
+        self._position = self._depth = 0
 
-    def whole(self) -> Predicate:
-        found = self._either()
-        if self._now[0] != "end":
-            raise InputError(f"unexpected text after token {self._place}")
-        return found
+    def condition(self) -> Predicate:
+        predicate = self._disjunction()
+        if self._token[0] != "end":
+            raise InputError(f"unexpected text after token {self._position}")
+        return predicate
 
     @property
-    def _now(self) -> tuple[str, str]:
-        return self._tokens[self._place]
+    def _token(self) -> tuple[str, str]:
+        return self._tokens[self._position]
 
-    def _take(self, *texts: str) -> str | None:
-        kind, text = self._now
+    def _accept(self, *texts: str) -> str | None:
+        kind, text = self._token
         if kind in ("word", "sign") and text.upper() in texts:
-            self._place += 1
+            self._position += 1
             return text.upper()
         return None
 
-    def _need(self, text: str) -> None:
-        if not self._take(text):
-            raise InputError(f"expected {text} at token {self._place}")
+    def _expect(self, text: str) -> None:
+        if not self._accept(text):
+            raise InputError(f"expected {text} at token {self._position}")
 
-    def _either(self) -> Predicate:
-        found = [self._both()]
-        while self._take("OR"):
-            found.append(self._both())
-        return any_of(*found)
+    def _disjunction(self) -> Predicate:
+        children = [self._conjunction()]
+        while self._accept("OR"):
+            children.append(self._conjunction())
+        return any_of(*children)
 
-    def _both(self) -> Predicate:
-        found = [self._negated()]
-        while self._take("AND"):
-            found.append(self._negated())
-        return all_of(*found)
+    def _conjunction(self) -> Predicate:
+        children = [self._negation()]
+        while self._accept("AND"):
+            children.append(self._negation())
+        return all_of(*children)
 
-    def _negated(self) -> Predicate:
+    def _negation(self) -> Predicate:
         is_negated = False
-        while self._take("NOT"):
+        while self._accept("NOT"):
             is_negated = not is_negated
-        found = self._simple()
-        return Not(found) if is_negated else found
+        predicate = self._simple()
+        return Not(predicate) if is_negated else predicate
 
     def _simple(self) -> Predicate:
-        if self._take("("):
+        if self._accept("("):
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                raise InputError(f"parentheses nest deeper than {_MAX_DEPTH} levels at token {self._place}")
-            found = self._either()
-            self._need(")")
+                raise InputError(
+                    f"parentheses nest deeper than {_MAX_DEPTH} levels at token {self._position}"
+                )
+            predicate = self._disjunction()
+            self._expect(")")
             self._depth -= 1
-            return found
-        if self._take("TRUE"):
+            return predicate
+        if self._accept("TRUE"):
             return AlwaysTrue()
-        if self._take("FALSE"):
+        if self._accept("FALSE"):
             return AlwaysFalse()
-        if self._now[0] in ("number", "text"):
+        if self._token[0] in ("number", "text"):
             return self._constants()
-        return self._about(self._column())
+        return self._comparison(self._column())
 
     def _constants(self) -> Predicate:
-        """Read a comparison of constants, such as `1 = 0`, the usual way to write all or nothing."""
-        one = self._value()
-        sign = self._take("=", "==")
-        other = self._value() if sign else None
-        if sign is None or type(one) is not type(other):
-            raise InputError("constants are only compared by = and with their like")
-        return AlwaysTrue() if one == other else AlwaysFalse()
+        """Parse a comparison of constants, such as `1 = 0`, the usual way to select all rows or none."""
+        left = self._value()
+        sign = self._accept("=", "==")
+        right = self._value() if sign else None
+        if sign is None or type(left) is not type(right):
+            raise InputError("constants can only be compared by =, and with a constant of the same type")
+        return AlwaysTrue() if left == right else AlwaysFalse()
 
     def _column(self) -> tuple[str, ...]:
         path = [self._name()]
-        while self._take("."):
+        while self._accept("."):
             path.append(self._name())
         return tuple(path)
 
     def _name(self) -> str:
-        kind, text = self._now
+        kind, text = self._token
         if kind == "quoted":
             text = text[1:-1]
         elif kind != "word" or text.upper() in _RESERVED:
-            raise InputError(f"expected a column at token {self._place}")
-        self._place += 1
+            raise InputError(f"expected a column at token {self._position}")
+        self._position += 1
         return text
 
-    def _about(self, column: tuple[str, ...]) -> Predicate:
-        if self._take("IS"):
-            negated = self._take("NOT")
-            self._need("NULL")
-            return Comparison(Op.IS_NOT_NULL if negated else Op.IS_NULL, column)
-        sign = self._take(*_SIGNS)
+    def _comparison(self, column: tuple[str, ...]) -> Predicate:
+        if self._accept("IS"):
+            is_negated = self._accept("NOT")
+            self._expect("NULL")
+            return Comparison(Op.IS_NOT_NULL if is_negated else Op.IS_NULL, column)
+        sign = self._accept(*_SIGNS)
         if sign:
             return Comparison(_SIGNS[sign], column, (literal(self._value()),))
-        negated = self._take("NOT")
-        word = self._take("IN", "BETWEEN", "LIKE")
+        is_negated = self._accept("NOT")
+        word = self._accept("IN", "BETWEEN", "LIKE")
         if word is None:
-            raise InputError(f"expected a comparison at token {self._place}")
-        found = _WORDS[word](self, column)
-        return Not(found) if negated else found
+            raise InputError(f"expected a comparison at token {self._position}")
+        predicate = _OPERATORS[word](self, column)
+        return Not(predicate) if is_negated else predicate
 
     def _in(self, column: tuple[str, ...]) -> Predicate:
-        self._need("(")
+        self._expect("(")
         values = [self._value()]
-        while self._take(","):
+        while self._accept(","):
             values.append(self._value())
-        self._need(")")
+        self._expect(")")
         return Comparison(Op.IN, column, tuple(literal(value) for value in values))
 
     def _between(self, column: tuple[str, ...]) -> Predicate:
         low = Comparison(Op.GE, column, (literal(self._value()),))
-        self._need("AND")
+        self._expect("AND")
         return all_of(low, Comparison(Op.LE, column, (literal(self._value()),)))
 
     def _like(self, column: tuple[str, ...]) -> Predicate:
         pattern = self._text()
-        if self._take("ESCAPE"):
+        if self._accept("ESCAPE"):
             pattern = with_escape(pattern, self._text())
         parts = list(parts_of(pattern))
-        wild = [place for place, (_, is_wild) in enumerate(parts) if is_wild]
-        ends = {place for place in (0, len(parts) - 1) if place in wild and parts[place][0] == ANY}
-        if not parts or set(wild) - ends or len(parts) == 1:
+        wildcards = [index for index, (_, is_wild) in enumerate(parts) if is_wild]
+        ends = {index for index in (0, len(parts) - 1) if index in wildcards and parts[index][0] == ANY}
+        if not parts or set(wildcards) - ends or len(parts) == 1:
             return Comparison(Op.LIKE, column, (literal(pattern),))
-        inner = "".join(char for place, (char, _) in enumerate(parts) if place not in ends)
+        inner = "".join(char for index, (char, _) in enumerate(parts) if index not in ends)
         op = {
             (False, False): Op.EQ,
             (False, True): Op.STARTS_WITH,
@@ -245,44 +247,44 @@ class _Reader:
 
     def _value(self) -> Value:
         minuses = 0
-        while self._take("-"):
+        while self._accept("-"):
             minuses += 1
         if minuses:
             value = self._value()
             if isinstance(value, bool) or not isinstance(value, int | Decimal):
                 raise InputError("a minus needs a number after it")
             return -value if minuses % 2 else value
-        if self._take("DATE"):
+        if self._accept("DATE"):
             return parse_iso_date(self._single_text())
-        if self._take("TIMESTAMP"):
+        if self._accept("TIMESTAMP"):
             return parse_iso_datetime(self._single_text())
-        word = self._take("TRUE", "FALSE")
+        word = self._accept("TRUE", "FALSE")
         if word:
             return word == "TRUE"
-        if self._now[0] == "number":
-            self._place += 1
-            number = self._tokens[self._place - 1][1]
+        if self._token[0] == "number":
+            self._position += 1
+            number = self._tokens[self._position - 1][1]
             return Decimal(number) if "." in number else int(number)
         return self._text()
 
     def _text(self) -> str:
-        """Read one text or several in a row, which are one."""
-        found = self._single_text(alone=False)
-        while self._now[0] == "text":
-            found += self._single_text(alone=False)
-        return found
+        """Parse a text; adjacent texts are concatenated."""
+        text = self._single_text(alone=False)
+        while self._token[0] == "text":
+            text += self._single_text(alone=False)
+        return text
 
     def _single_text(self, *, alone: bool = True) -> str:
-        kind, text = self._now
+        kind, text = self._token
         if kind != "text":
-            raise InputError(f"expected a constant at token {self._place}")
-        self._place += 1
-        if alone and self._now[0] == "text":
+            raise InputError(f"expected a constant at token {self._position}")
+        self._position += 1
+        if alone and self._token[0] == "text":
             raise InputError("two texts have no operator between them")
         return _text_of(text)
 
 
-_WORDS: dict[str, Callable[[_Reader, tuple[str, ...]], Predicate]] = {
+_OPERATORS: dict[str, Callable[[_Reader, tuple[str, ...]], Predicate]] = {
     "IN": _Reader._in,
     "BETWEEN": _Reader._between,
     "LIKE": _Reader._like,

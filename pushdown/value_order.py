@@ -1,8 +1,8 @@
-"""Exact comparison of values, whatever numeric types they have, in Spark's order.
+"""Exact comparison of values in Spark's order, across numeric types.
 
-A scalar is made *plain*: integers, floats and decimals stay numbers (Python compares those exactly with each
-other), strings become their UTF-8 bytes, dates become days, times and timestamps become nanoseconds. NaN
-equals NaN and is greater than every other number; -0.0 equals 0.0.
+Scalars are compared as *plain* values: integers, floats and decimals stay numbers, which Python compares
+exactly; strings become UTF-8 bytes, dates become days, times and timestamps become nanoseconds. NaN equals
+NaN and is greater than every other number; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 from lockgate.errors import UnsupportedTypeError
 
 Plain = bool | int | float | Decimal | bytes
-"""What `plain` makes of a scalar that is not null."""
+"""The plain form of a non-null scalar."""
 
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INT64 = (-(2**63), 2**63 - 1)
@@ -41,7 +41,7 @@ class Family(enum.Enum):
     INSTANT = "timestamp with local time zone"
 
 
-# By type id, because a scan asks for every bound of every file.
+# A lookup by type id is fast; a scan needs the family of every bound of every file.
 _SAMPLES = {
     Family.NULL: [pa.null()],
     Family.BOOLEAN: [pa.bool_()],
@@ -65,20 +65,20 @@ def family_of(data_type: pa.DataType) -> Family | None:
 
 
 def comparable(left: pa.DataType, right: pa.DataType) -> bool:
-    """Say whether values of the two types can be compared; a null literal goes with every type."""
-    one, other = family_of(left), family_of(right)
-    if one is None or other is None:
-        return one is Family.NULL or other is Family.NULL
-    return one is other or Family.NULL in (one, other)
+    """Return whether values of the two types can be compared; null compares with every type."""
+    left_family, right_family = family_of(left), family_of(right)
+    if left_family is None or right_family is None:
+        return left_family is Family.NULL or right_family is Family.NULL
+    return left_family is right_family or Family.NULL in (left_family, right_family)
 
 
 def is_null(scalar: pa.Scalar) -> bool:
-    """Say whether a scalar is null."""
+    """Return whether a scalar is null."""
     return not scalar.is_valid
 
 
 def plain(scalar: pa.Scalar) -> Plain:
-    """Make a scalar that is not null plain; raises UnsupportedTypeError for types without an order."""
+    """Return a non-null scalar as a plain value; raises UnsupportedTypeError for types without an order."""
     family = family_of(scalar.type)
     if family in (Family.TIMESTAMP, Family.INSTANT, Family.TIME):
         return int(scalar.value) * _NANOS[scalar.type.unit]
@@ -94,24 +94,24 @@ def plain(scalar: pa.Scalar) -> Plain:
 
 
 def is_nan(value: Plain) -> bool:
-    """Say whether a plain value is NaN."""
+    """Return whether a plain value is NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def compare(left: Plain, right: Plain) -> int:
-    """Return a number below, equal to or above zero, as `left` sorts before, with or after `right`.
+    """Return -1, 0 or 1 if `left` sorts before, equals or sorts after `right`.
 
     >>> compare(1, Decimal("1.0")), compare(float("nan"), float("inf")), compare(0.1, Decimal("0.1"))
     (0, 1, 1)
     """
-    one, other = is_nan(left), is_nan(right)
-    if one or other:
-        return int(one) - int(other)
+    left_is_nan, right_is_nan = is_nan(left), is_nan(right)
+    if left_is_nan or right_is_nan:
+        return int(left_is_nan) - int(right_is_nan)
     return int(left > right) - int(left < right)  # type: ignore[operator]  # see `comparable`
 
 
 def between(values: Sequence[Plain], low: Plain | None, high: Plain | None) -> bool:
-    """Say whether one of `values`, in ascending order, is `low`, `high` or between them; None: no bound."""
+    """Return whether one of the ascending `values` lies in [low, high]; None is no bound."""
     first = 0 if low is None else _first(values, lambda value: compare(value, low) >= 0)
     return first < len(values) and (high is None or compare(values[first], high) <= 0)
 
@@ -121,7 +121,7 @@ def _first(values: Sequence[Plain], reached: Callable[[Plain], bool]) -> int:
 
 
 class Rank(enum.Enum):
-    """Ranks of a literal among the values of a type."""
+    """Position of a literal among all values of a type."""
 
     BELOW = "below every value"
     AT = "equal to a value"
@@ -131,17 +131,17 @@ class Rank(enum.Enum):
 
 @dataclass(frozen=True)
 class Ranked:
-    """A literal seen from a type: `value` (of that type) is the literal itself or the next value below it."""
+    """A literal's rank in a type; `value`, of that type, equals the literal or is the next value below it."""
 
     rank: Rank
     value: pa.Scalar | None = None
 
 
 def rank_of(scalar: pa.Scalar, data_type: pa.DataType) -> Ranked:
-    """Rank a literal that is not null among the values of `data_type`, without loss.
+    """Return the rank of a non-null literal among the values of `data_type`, without loss.
 
-    111.321 lies `BETWEEN` with value 111 for an INT, `AT` for a DECIMAL(6,3), `ABOVE` every TINYINT if it
-    were 200. Raises UnsupportedTypeError if the two types cannot be compared.
+    111.321 is `BETWEEN`, with value 111, for an INT, and `AT` for a DECIMAL(6,3); 200 is `ABOVE` for a
+    TINYINT. Raises UnsupportedTypeError if the two types cannot be compared.
     """
     if not comparable(scalar.type, data_type):
         raise UnsupportedTypeError(f"a {scalar.type} cannot be compared with a {data_type}")
@@ -150,17 +150,17 @@ def rank_of(scalar: pa.Scalar, data_type: pa.DataType) -> Ranked:
     value = plain(scalar)
     if pa.types.is_integer(data_type):
         low, high = _integer_bounds(data_type)
-        return _placed_integer(value, 1, low, high, lambda whole: pa.scalar(whole, data_type))
+        return _rank_in_steps(value, 1, low, high, lambda whole: pa.scalar(whole, data_type))
     if pa.types.is_decimal(data_type):
         high = 10**data_type.precision - 1
         step = Fraction(1, 10**data_type.scale) if data_type.scale >= 0 else Fraction(10**-data_type.scale)
-        return _placed_integer(
+        return _rank_in_steps(
             value, step, -high, high, lambda n: pa.scalar(_decimal(n, data_type.scale), data_type)
         )
     if pa.types.is_floating(data_type):
-        return _placed_float(value, data_type)
+        return _rank_in_floats(value, data_type)
     if family_of(data_type) in (Family.TIMESTAMP, Family.INSTANT, Family.TIME):
-        return _placed_integer(
+        return _rank_in_steps(
             value, _NANOS[data_type.unit], *_INT64, lambda ticks: pa.scalar(ticks, data_type)
         )
     if isinstance(value, bytes):
@@ -184,37 +184,37 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), digits, -scale))
 
 
-def _placed_integer(value: Plain, step: int | Fraction, low: int, high: int, make: object) -> Ranked:
-    """Rank a number among the multiples of `step` from low * step to high * step."""
-    assert callable(make)
+def _rank_in_steps(value: Plain, step: int | Fraction, low: int, high: int, to_scalar: object) -> Ranked:
+    """Return the rank of a number among the multiples of `step` from low * step to high * step."""
+    assert callable(to_scalar)
     if isinstance(value, float) and not math.isfinite(value):
         return Ranked(Rank.BELOW if value < 0 else Rank.ABOVE)  # NaN sorts above every integer
     assert not isinstance(value, bytes)
     exact = Fraction(value)
-    whole = math.floor(exact / step)
-    if whole < low:
+    multiple = math.floor(exact / step)
+    if multiple < low:
         return Ranked(Rank.BELOW)
-    if whole > high:
+    if multiple > high:
         return Ranked(Rank.ABOVE)
-    at = whole * step == exact
-    if not at and whole == high:
+    is_equal = multiple * step == exact
+    if not is_equal and multiple == high:
         return Ranked(Rank.ABOVE)
-    return Ranked(Rank.AT if at else Rank.BETWEEN, make(whole))
+    return Ranked(Rank.AT if is_equal else Rank.BETWEEN, to_scalar(multiple))
 
 
-def _placed_float(value: Plain, data_type: pa.DataType) -> Ranked:
+def _rank_in_floats(value: Plain, data_type: pa.DataType) -> Ranked:
     dtype = np.dtype(data_type.to_pandas_dtype()).type
     with np.errstate(over="ignore"):
         try:
-            near = dtype(float(value))
+            nearest = dtype(float(value))
         except OverflowError:  # an integer beyond the largest double
-            near = dtype(math.copysign(math.inf, value))  # type: ignore[arg-type]  # an int
-        if is_nan(float(near)):
+            nearest = dtype(math.copysign(math.inf, value))  # type: ignore[arg-type]  # an int
+        if is_nan(float(nearest)):
             return Ranked(Rank.AT, pa.scalar(float("nan"), data_type))
-        # The detour over double rounds twice, so the neighbour may be one step off in either direction.
-        while compare(float(near), value) > 0:
-            near = np.nextafter(near, dtype(-math.inf))
-        while near != math.inf and compare(float(np.nextafter(near, dtype(math.inf))), value) <= 0:
-            near = np.nextafter(near, dtype(math.inf))
-    exact = compare(float(near), value) == 0
-    return Ranked(Rank.AT if exact else Rank.BETWEEN, pa.scalar(near, data_type))
+        # Converting by way of double rounds twice, so the result may be one step off in either direction.
+        while compare(float(nearest), value) > 0:
+            nearest = np.nextafter(nearest, dtype(-math.inf))
+        while nearest != math.inf and compare(float(np.nextafter(nearest, dtype(math.inf))), value) <= 0:
+            nearest = np.nextafter(nearest, dtype(math.inf))
+    is_equal = compare(float(nearest), value) == 0
+    return Ranked(Rank.AT if is_equal else Rank.BETWEEN, pa.scalar(nearest, data_type))

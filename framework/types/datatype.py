@@ -82,38 +82,38 @@ class DataType:
 
     @property
     def is_opaque(self) -> bool:
-        """Say whether this version does not know the type."""
+        """Return whether this version does not know the type."""
         return self.kind is Kind.OPAQUE
 
     @property
     def holds_opaque(self) -> bool:
-        """Say whether the type, or one inside it, is OPAQUE."""
+        """Return whether the type, or one inside it, is OPAQUE."""
         inside = (self.element, self.key, self.value, *(field.type for field in self.fields))
         return self.is_opaque or any(part is not None and part.holds_opaque for part in inside)
 
     @property
     def is_nested(self) -> bool:
-        """Say whether values are arrays, maps, multisets or rows."""
+        """Return whether values are arrays, maps, multisets or rows."""
         return self.kind in NESTED_KINDS
 
     @property
     def is_string(self) -> bool:
-        """Say whether values are texts."""
+        """Return whether values are texts."""
         return self.kind in STRING_KINDS
 
     @property
     def is_binary(self) -> bool:
-        """Say whether values are bytes."""
+        """Return whether values are bytes."""
         return self.kind in BINARY_KINDS
 
     @property
     def is_integer(self) -> bool:
-        """Say whether values are whole numbers."""
+        """Return whether values are whole numbers."""
         return self.kind in INTEGER_KINDS
 
     @property
     def is_timestamp(self) -> bool:
-        """Say whether values are times, with or without a zone."""
+        """Return whether values are times, with or without a zone."""
         return self.kind in TIMESTAMP_KINDS
 
     def with_nullable(self, nullable: bool) -> DataType:

@@ -104,7 +104,7 @@ def to_spark_json(
 
 
 def has_spark_type(data_type: DataType) -> bool:
-    """Say whether Spark has a type for values of `data_type`, and so can read and write them."""
+    """Return whether Spark has a type for values of `data_type`, and so can read and write them."""
     try:
         to_spark_type(data_type)
     except UnsupportedTypeError:

@@ -1,4 +1,4 @@
-"""Indexes as bytes: file indexes as Paimon writes them, and segments of the index database."""
+"""Encoding of indexes: file indexes in Paimon's format, and segments of the index database."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lockgate.pushdown.index.distinct_values import NULL, DistinctValues, Rows, 
 from lockgate.pushdown.index.value_kinds import Key, ValueKind
 
 BLOCK_SIZE = 16 * 1024
-"""Bytes of a block of values in version 2, by default."""
+"""Default size in bytes of a block of values in version 2."""
 
 VERSION = 2
 
@@ -40,55 +40,59 @@ def write_bitmap(
     if len(nulls):
         head.append(_INT.pack(null_place[0]))
     if version == 1:
-        head += [kind.pack(key) + _INT.pack(at) for key, (at, _) in zip(distinct.keys, places, strict=True)]
+        head += [
+            kind.pack(key) + _INT.pack(offset) for key, (offset, _) in zip(distinct.keys, places, strict=True)
+        ]
         return b"".join([*head, *body.parts])
     if len(nulls):
         head.append(_INT.pack(len(roaring(nulls))))
-    return b"".join([*head, *_blocks(kind, distinct, places, block_size), *body.parts])
+    return b"".join([*head, *_value_blocks(kind, distinct, places, block_size), *body.parts])
 
 
 class _Body:
-    """The bitmaps of values, one after the other."""
+    """Collects the bitmaps of values, which the file has one after the other."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self._size = 0
 
     def add(self, rows: Rows) -> Location:
-        """Add rows and return where they are: a single row is in its own place, below zero."""
+        """Add a bitmap and return its location; for a single row, the location holds the row, negated."""
         if len(rows) == 1:
             return -1 - int(rows[0]), -1
         if not len(rows):
             return 0, 0
-        data, at = roaring(rows), self._size
+        data, offset = roaring(rows), self._size
         self.parts.append(data)
         self._size += len(data)
-        return at, len(data)
+        return offset, len(data)
 
 
-def _blocks(kind: ValueKind, distinct: DistinctValues, places: Iterable[Location], size: int) -> list[bytes]:
-    """Return the directory of blocks, then the blocks."""
+def _value_blocks(
+    kind: ValueKind, distinct: DistinctValues, places: Iterable[Location], size: int
+) -> list[bytes]:
+    """Return the directory of the blocks of values, then the blocks."""
     firsts: list[Key] = []
     blocks: list[list[bytes]] = []
-    used = size
+    block_size = size
     for key, location in zip(distinct.keys, places, strict=True):
         entry = kind.pack(key) + _PLACE.pack(*location)
-        if used + len(entry) > size:
+        if block_size + len(entry) > size:
             firsts.append(key)
             blocks.append([])
-            used = _INT.size
+            block_size = _INT.size
         blocks[-1].append(entry)
-        used += len(entry)
-    made = [_INT.pack(len(entries)) + b"".join(entries) for entries in blocks]
-    directory, at = [_INT.pack(len(blocks))], 0
-    for first, block in zip(firsts, made, strict=True):
-        directory.append(kind.pack(first) + _INT.pack(at))
-        at += len(block)
-    return [*directory, _INT.pack(at), *made]
+        block_size += len(entry)
+    encoded = [_INT.pack(len(entries)) + b"".join(entries) for entries in blocks]
+    directory, offset = [_INT.pack(len(blocks))], 0
+    for first, block in zip(firsts, encoded, strict=True):
+        directory.append(kind.pack(first) + _INT.pack(offset))
+        offset += len(block)
+    return [*directory, _INT.pack(offset), *encoded]
 
 
 class BitmapIndex:
-    """An index as read; ValueError, or struct's error, if it is none. `rows` counts those of the file."""
+    """Reads a bitmap index of a file with `rows` rows; ValueError or struct.error for invalid bytes."""
 
     def __init__(self, kind: ValueKind, data: bytes) -> None:
         self._kind = kind
@@ -121,50 +125,50 @@ class BitmapIndex:
             at += _INT.size
         (count,) = _INT.unpack_from(self._data, at)
         at += _INT.size
-        self._blocks: list[tuple[Key, int]] = []
+        self._value_blocks: list[tuple[Key, int]] = []
         for _ in range(count):
             key, at = self._kind.unpack(self._data, at)
-            self._blocks.append((key, _INT.unpack_from(self._data, at)[0]))
+            self._value_blocks.append((key, _INT.unpack_from(self._data, at)[0]))
             at += _INT.size
         self._first = at + _INT.size
         self._body = self._first + _INT.unpack_from(self._data, at)[0]
 
     def nulls(self) -> BitMap:
-        """Return the rows without a value."""
+        """Return the rows with null."""
         return BitMap() if self._null is None else self._rows_at(self._null)
 
     def among(self, keys: Iterable[Key]) -> BitMap:
-        """Return the rows that have one of some values."""
-        found = BitMap()
+        """Return the rows with one of these values."""
+        rows = BitMap()
         for key in keys:
-            location = self._place_of(key)
+            location = self._location_of(key)
             if location is not None:
-                found |= self._rows_at(location)
-        return found
+                rows |= self._rows_at(location)
+        return rows
 
-    def _place_of(self, key: Key) -> Location | None:
+    def _location_of(self, key: Key) -> Location | None:
         if self._places is not None:
             return self._places.get(key)
-        number = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
-        if number < 0:
+        block_number = bisect_right(self._value_blocks, key, key=lambda block: block[0]) - 1
+        if block_number < 0:
             return None
-        at = self._first + self._blocks[number][1]
+        at = self._first + self._value_blocks[block_number][1]
         (count,) = _INT.unpack_from(self._data, at)
         at += _INT.size
         for _ in range(count):
-            found, at = self._kind.unpack(self._data, at)
-            if found == key:
+            block_key, at = self._kind.unpack(self._data, at)
+            if block_key == key:
                 return _PLACE.unpack_from(self._data, at)
             at += _PLACE.size
         return None
 
     def _rows_at(self, location: Location) -> BitMap:
-        at, length = location
-        if at < 0:
-            if -1 - at >= self.rows:
-                raise ValueError(f"a value is in row {-1 - at} of a file of {self.rows} rows")
-            return BitMap([-1 - at])
-        start = self._body + at
-        # Version 1 has no lengths, and a bitmap knows its own end.
+        offset, length = location
+        if offset < 0:
+            if -1 - offset >= self.rows:
+                raise ValueError(f"a value is in row {-1 - offset} of a file of {self.rows} rows")
+            return BitMap([-1 - offset])
+        start = self._body + offset
+        # Version 1 stores no lengths; the bitmap itself has its length.
         end = len(self._data) if length < 0 else start + length
         return read_roaring(self._data[start:end], self.rows)

@@ -1,4 +1,4 @@
-"""The container of a file index: the bytes of each index of each column, found by a head in front of them.
+"""The container of file indexes: a head with the location of each index, then the indexes' bytes.
 
 Source: Paimon's `FileIndexFormat`, version 1; all numbers are big-endian, names are in Java's modified UTF-8.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from lockgate.errors import CorruptFileError
 
 Indexes = Mapping[str, Mapping[str, bytes | None]]
-"""The bytes of indexes by column and type; None: an empty index, of a column that has no value at all."""
+"""The bytes of indexes by column and type; None is an empty index, of a column with only nulls."""
 
 _MAGIC = 1493475289347502
 _VERSION = 1
@@ -36,22 +36,22 @@ def write_container(indexes: Indexes) -> bytes:
 
 
 def read_container(data: bytes, name: str) -> dict[str, dict[str, bytes | None]]:
-    """Return the indexes of a container; CorruptFileError, naming `name`, if it is none or is damaged."""
+    """Return the indexes of a container; CorruptFileError with `name` if it is invalid."""
     with damage_named(name):
         magic, version, head_size, count = _START.unpack_from(data)
         if (magic, version) != (_MAGIC, _VERSION):
             raise CorruptFileError(f"{name} is not a file index of version {_VERSION}")
         head = _Head(data, head_size)
-        found = {head.text(): head.kinds() for _ in range(count)}
+        columns = {head.text(): head.kinds() for _ in range(count)}
         return {
             column: {kind: _body(data, location, head_size) for kind, location in kinds.items()}
-            for column, kinds in found.items()
+            for column, kinds in columns.items()
         }
 
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Raise CorruptFileError, naming `name`, for what bytes raise that are not what was written."""
+    """Turn the errors that damaged bytes cause into CorruptFileError with `name`."""
     try:
         yield
     except (struct.error, ValueError, IndexError, OverflowError, MemoryError) as error:
@@ -59,28 +59,28 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class _Head:
-    """Reads a head from its first column on."""
+    """Reads the head of a container, after its fixed fields."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self._data = data[:size]
-        self._at = _START.size
+        self._offset = _START.size
 
     def text(self) -> str:
-        (length,) = struct.unpack_from(">H", self._data, self._at)
-        raw = self._data[self._at + 2 : self._at + 2 + length]
+        (length,) = struct.unpack_from(">H", self._data, self._offset)
+        raw = self._data[self._offset + 2 : self._offset + 2 + length]
         if len(raw) < length:
             raise ValueError("a name ends beyond the head")
-        self._at += 2 + length
+        self._offset += 2 + length
         return _decoded(raw)
 
     def kinds(self) -> dict[str, tuple[int, int]]:
-        (count,) = _INT.unpack_from(self._data, self._at)
-        self._at += _INT.size
+        (count,) = _INT.unpack_from(self._data, self._offset)
+        self._offset += _INT.size
         return {self.text(): self._place() for _ in range(count)}
 
     def _place(self) -> tuple[int, int]:
-        start, length = _PLACE.unpack_from(self._data, self._at)
-        self._at += _PLACE.size
+        start, length = _PLACE.unpack_from(self._data, self._offset)
+        self._offset += _PLACE.size
         return start, length
 
 
@@ -99,7 +99,7 @@ def _head_size(name: str, kinds: Mapping[str, bytes | None]) -> int:
 
 def _text(text: str) -> bytes:
     units = text.encode("utf-16-be", "surrogatepass")
-    # Java knows characters of 16 bits only, and ends no text by a zero.
+    # Java's modified UTF-8 encodes UTF-16 units one by one, and zero as two bytes.
     chars = "".join(chr(unit) for (unit,) in struct.iter_unpack(">H", units))
     raw = chars.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     return struct.pack(">H", len(raw)) + raw

@@ -1,4 +1,4 @@
-"""Distinct values of a column, ascending, and the rows of each."""
+"""The distinct values of a column in ascending order, and the rows of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NULL = -1
 
 @dataclass(frozen=True)
 class DistinctValues:
-    """Values of a column: `keys` ascend, `codes` say for each row which of them it has, `NULL` for none."""
+    """The distinct values of a column as ascending `keys`; `codes` index them by row, NULL for null."""
 
     kind: ValueKind
     keys: Sequence[Key]
@@ -34,16 +34,16 @@ class DistinctValues:
         keys = kind.keys(column.drop_null())
         if isinstance(keys, np.ndarray):
             values, inverse = np.unique(keys, return_inverse=True)
-            found: list[Key] = values.tolist()
+            distinct_keys: list[Key] = values.tolist()
         else:
             encoded = keys.dictionary_encode()
             order = pc.sort_indices(encoded.dictionary)
             ranks = np.empty(len(order), np.int64)
             ranks[order.to_numpy()] = np.arange(len(order))
             inverse = ranks[encoded.indices.to_numpy(zero_copy_only=False)] if len(order) else ranks
-            found = encoded.dictionary.take(order).to_pylist()
+            distinct_keys = encoded.dictionary.take(order).to_pylist()
         codes[np.asarray(column.is_valid())] = inverse
-        return cls(kind, found, codes)
+        return cls(kind, distinct_keys, codes)
 
     @cached_property
     def _sorted(self) -> tuple[Rows, npt.NDArray[np.int64]]:
@@ -52,7 +52,7 @@ class DistinctValues:
         return rows.astype(np.uint32), starts
 
     def rows_of(self, code: int) -> Rows:
-        """Return the rows that have a value, or NULL, ascending."""
+        """Return the rows with the value of a code, or with null for `NULL`, ascending."""
         rows, starts = self._sorted
         return rows[starts[code + 1] : starts[code + 2]]
 
@@ -65,9 +65,9 @@ def roaring(rows: Rows) -> bytes:
 
 
 def read_roaring(data: bytes, rows: int) -> BitMap:
-    """Read a bitmap of rows of a file that has so many; ValueError for anything else."""
-    found = BitMap.deserialize(data)
-    # A few bytes can stand for billions of rows.
-    if found and found.max() >= rows:
-        raise ValueError(f"a bitmap holds row {found.max()} of a file of {rows} rows")
-    return found
+    """Read a bitmap of row numbers below `rows`; ValueError for anything else."""
+    bitmap = BitMap.deserialize(data)
+    # A few bytes of a damaged file can represent billions of rows.
+    if bitmap and bitmap.max() >= rows:
+        raise ValueError(f"a bitmap holds row {bitmap.max()} of a file of {rows} rows")
+    return bitmap

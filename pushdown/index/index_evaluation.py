@@ -1,7 +1,7 @@
-"""Evaluation of a predicate by the indexes of a file: which rows may match.
+"""The rows of a file that may match a predicate, by the file's indexes.
 
-An answer never leaves out a matching row, but the rows that it keeps are still to be filtered. Answers are
-combined as Paimon's `FileIndexPredicate` does, except that rows without a value match no comparison.
+A result contains all matching rows; the reader must still filter its rows. Results are combined as in
+Paimon's `FileIndexPredicate`, except that rows with null match no comparison.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _FLOATS = (ValueKind.FLOAT, ValueKind.DOUBLE)
 
 @dataclass(frozen=True)
 class IndexedColumn:
-    """A column of a file with its indexes, by kind; None for an empty one: the column has no value.
+    """A column of a file with its indexes by kind; None is an empty index, of a column with only nulls.
 
-    `kind` and `type` are those that the column was written with.
+    `kind` and `type` are those with which the column was written.
     """
 
     kind: ValueKind
@@ -48,7 +48,7 @@ class IndexedColumn:
 
     @cached_property
     def readers(self) -> Sequence[BloomFilter | BitmapIndex | RangeBitmap]:
-        """The indexes of known kinds that can hold such values."""
+        """Readers of the column's indexes whose kind is supported for its values."""
         return [
             INDEX_KINDS[name].read(self.kind, data)
             for name, data in self.indexes.items()
@@ -57,17 +57,17 @@ class IndexedColumn:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether an empty index says that there is no value."""
+        """Return whether an empty index shows that the column has only nulls."""
         return any(name in INDEX_KINDS and data is None for name, data in self.indexes.items())
 
 
 def matching_rows(
     predicate: Predicate, columns: Mapping[FieldPath, IndexedColumn], rows: int | None = None
 ) -> Answer:
-    """Return which rows may match, by the indexes of `columns`, by current path; True: any may, False: none.
+    """Return the rows that may match, by the indexes of `columns`; True: any row may, False: none.
 
-    `rows` is how many rows the file has, if that is known. Raises ValueError, or struct's error, for damaged
-    indexes, and for those of another number of rows.
+    `columns` are by their current path. `rows` is the file's row count, if the caller knows it. Raises
+    ValueError or struct.error for damaged indexes, and for indexes of another number of rows.
     """
     for column in columns.values():
         _check_rows(column, rows)
@@ -75,14 +75,14 @@ def matching_rows(
 
 
 def keys_equal_to(node: Comparison, kind: ValueKind, column: pa.DataType) -> list[Key] | None:
-    """Return the keys of values that are equal to a literal of a comparison; None if that cannot be told."""
+    """Return the keys of values that equal a literal of a comparison; None if their types do not compare."""
     literals = [literal for literal in node.literals if literal.is_valid]
     if kind.is_bytes and all(literal.type == column for literal in literals):
-        # Long lists of texts, at once: they are their own keys.
+        # Texts are their own keys; convert long lists in one call.
         keys = kind.keys(pa.array([literal.as_py() for literal in literals], column))
         return [bytes(key.as_py()) for key in keys]
-    question = _Question.of(node, IndexedColumn(kind, column, {}))
-    return None if question is None else question.equal_keys
+    lookup = _IndexLookup.of(node, IndexedColumn(kind, column, {}))
+    return None if lookup is None else lookup.equal_keys
 
 
 def _check_rows(column: IndexedColumn, rows: int | None) -> None:
@@ -94,92 +94,100 @@ def _check_rows(column: IndexedColumn, rows: int | None) -> None:
 def _rows_of(predicate: Predicate, columns: Mapping[FieldPath, IndexedColumn]) -> Answer:
     match predicate:
         case And(children):
-            return _every(_rows_of(child, columns) for child in children)
+            return _intersection(_rows_of(child, columns) for child in children)
         case Or(children):
-            return _any(_rows_of(child, columns) for child in children)
+            return _union(_rows_of(child, columns) for child in children)
         case AlwaysFalse():
             return False
         case Comparison(field=field) if field in columns:
-            return _of_column(predicate, columns[field])
+            return _column_rows(predicate, columns[field])
     return True
 
 
-def _every(answers: Iterable[Answer]) -> Answer:
-    found: Answer = True
+def _intersection(answers: Iterable[Answer]) -> Answer:
+    rows: Answer = True
     for answer in answers:
-        found = answer if found is True else found if answer is True else _both(found, answer)
-        if not found:
+        rows = answer if rows is True else rows if answer is True else _intersect_two(rows, answer)
+        if not rows:
             return False
-    return found
+    return rows
 
 
-def _both(one: Answer, other: Answer) -> Answer:
+def _intersect_two(one: Answer, other: Answer) -> Answer:
     return one & other if isinstance(one, BitMap) and isinstance(other, BitMap) else False
 
 
-def _any(answers: Iterable[Answer]) -> Answer:
-    found = BitMap()
+def _union(answers: Iterable[Answer]) -> Answer:
+    rows = BitMap()
     for answer in answers:
         if answer is True:
             return True
         if isinstance(answer, BitMap):
-            found |= answer
-    return found or False
+            rows |= answer
+    return rows or False
 
 
-def _of_column(node: Comparison, column: IndexedColumn) -> Answer:
-    asks_null = node.op is Op.IS_NULL or (node.op is Op.EQ_NULL_SAFE and not node.literals[0].is_valid)
+def _column_rows(node: Comparison, column: IndexedColumn) -> Answer:
+    matches_null = node.op is Op.IS_NULL or (node.op is Op.EQ_NULL_SAFE and not node.literals[0].is_valid)
     if column.is_empty:
-        return asks_null
-    if asks_null:
-        return _every(reader.nulls() for reader in column.readers if not isinstance(reader, BloomFilter))
+        return matches_null
+    if matches_null:
+        return _intersection(
+            reader.nulls() for reader in column.readers if not isinstance(reader, BloomFilter)
+        )
     if node.op is Op.IS_NOT_NULL:
-        return _every(_valued(reader) for reader in column.readers if not isinstance(reader, BloomFilter))
-    question = _Question.of(node, column)
-    return True if question is None else _every(question.rows(reader) for reader in column.readers)
+        return _intersection(
+            _non_null_rows(reader) for reader in column.readers if not isinstance(reader, BloomFilter)
+        )
+    lookup = _IndexLookup.of(node, column)
+    return True if lookup is None else _intersection(lookup.rows(reader) for reader in column.readers)
 
 
-def _valued(reader: BitmapIndex | RangeBitmap) -> BitMap:
+def _non_null_rows(reader: BitmapIndex | RangeBitmap) -> BitMap:
     return reader.nulls().flip(0, reader.rows)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """A comparison with the keys of its literals, each with where the literal lies among the values."""
+class _IndexLookup:
+    """A comparison, with the key of each literal and the literal's rank among the values of the column."""
 
     op: Op
     kind: ValueKind
-    places: tuple[tuple[Rank, Key | None], ...]
+    ranked_keys: tuple[tuple[Rank, Key | None], ...]
 
     @classmethod
-    def of(cls, node: Comparison, column: IndexedColumn) -> _Question | None:
-        """Return the question of a comparison; None if no index answers it."""
+    def of(cls, node: Comparison, column: IndexedColumn) -> _IndexLookup | None:
+        """Return the lookup of a comparison; None if no index can evaluate it."""
         try:
             ranked = [rank_of(literal, column.type) for literal in node.literals if literal.is_valid]
         except UnsupportedTypeError:
             return None
-        places = [
-            (each.rank, None if each.value is None else key_of(column.kind, each.value)) for each in ranked
+        ranked_keys = [
+            (item.rank, None if item.value is None else key_of(column.kind, item.value)) for item in ranked
         ]
-        return cls(node.op, column.kind, tuple(places))
+        return cls(node.op, column.kind, tuple(ranked_keys))
 
     def rows(self, reader: BloomFilter | BitmapIndex | RangeBitmap) -> Answer:
-        """Return the rows that one index leaves."""
-        if not self.places:
-            return False  # null literals only: the comparison is never true
+        """Return the rows that may match by one index."""
+        if not self.ranked_keys:
+            return False  # a comparison with only null literals is never true
         if self.op in (Op.EQ, Op.EQ_NULL_SAFE, Op.IN):
             return self._equal(reader)
         if isinstance(reader, BloomFilter):
             return True
         if self.op is Op.NE:
-            return _valued(reader) if self.kind.is_coarse else _valued(reader) - reader.among(self.equal_keys)
+            return (
+                _non_null_rows(reader)
+                if self.kind.is_coarse
+                else _non_null_rows(reader) - reader.among(self.equal_keys)
+            )
         return self._ordered(reader) if isinstance(reader, RangeBitmap) else True
 
     @cached_property
     def equal_keys(self) -> list[Key]:
-        """The keys of values that are equal to a literal."""
-        exact = (Rank.AT, Rank.BETWEEN) if self.kind.is_coarse else (Rank.AT,)
-        keys = [key for where, key in self.places if where in exact and key is not None]
+        """The keys of values that equal a literal."""
+        equal_ranks = (Rank.AT, Rank.BETWEEN) if self.kind.is_coarse else (Rank.AT,)
+        keys = [key for rank, key in self.ranked_keys if rank in equal_ranks and key is not None]
         if self.kind in _FLOATS and (_ZERO in keys or _NEGATIVE_ZERO in keys):
             keys += [_ZERO, _NEGATIVE_ZERO]
         return list(dict.fromkeys(keys))
@@ -192,28 +200,32 @@ class _Question:
         return reader.among(self.equal_keys)
 
     def _ordered(self, reader: RangeBitmap) -> Answer:
-        ((where, key),) = self.places
+        ((rank, key),) = self.ranked_keys
         if self.op is Op.STARTS_WITH:
-            return _starting(reader, key) if isinstance(key, bytes) else True
-        below = self.op in (Op.LT, Op.LE)
+            return _rows_with_prefix(reader, key) if isinstance(key, bytes) else True
+        is_upper_bound = self.op in (Op.LT, Op.LE)
         if self.op not in (Op.LT, Op.LE, Op.GT, Op.GE):
             return True
         if key is None:
-            # Beyond all values, on one side or the other.
-            return _valued(reader) if below is (where is Rank.ABOVE) else False
-        # A literal between two values has the key of the lower one.
-        with_key = below if where is Rank.BETWEEN else self.op in (Op.LE, Op.GE)
+            # The literal is below all values or above all.
+            return _non_null_rows(reader) if is_upper_bound is (rank is Rank.ABOVE) else False
+        # A literal between two values has the key of the lower value.
+        includes_key = is_upper_bound if rank is Rank.BETWEEN else self.op in (Op.LE, Op.GE)
         if self.kind.is_coarse:
-            with_key = True
+            includes_key = True
         if self.kind in _FLOATS and key in (_ZERO, _NEGATIVE_ZERO):
-            key = _ZERO if below is with_key else _NEGATIVE_ZERO
-        if below:
-            return reader.at_most(key) if with_key else reader.less(key)
-        return reader.at_least(key) if with_key else reader.greater(key)
+            key = _ZERO if is_upper_bound is includes_key else _NEGATIVE_ZERO
+        if is_upper_bound:
+            return reader.at_most(key) if includes_key else reader.less(key)
+        return reader.at_least(key) if includes_key else reader.greater(key)
 
 
-def _starting(reader: RangeBitmap, prefix: bytes) -> Answer:
-    """Return the rows whose texts begin so: from the prefix on, up to the next text that is as long."""
-    found = reader.at_least(prefix)
-    cut = prefix.rstrip(b"\xff")
-    return found & reader.less(cut[:-1] + bytes([cut[-1] + 1])) if cut else found
+def _rows_with_prefix(reader: RangeBitmap, prefix: bytes) -> Answer:
+    """Return the rows whose texts begin with a prefix: from it up to the next text of its length."""
+    from_prefix = reader.at_least(prefix)
+    incrementable = prefix.rstrip(b"\xff")
+    return (
+        from_prefix & reader.less(incrementable[:-1] + bytes([incrementable[-1] + 1]))
+        if incrementable
+        else from_prefix
+    )

@@ -1,4 +1,4 @@
-"""Kinds of file indexes: what each can hold, how it is written, and what answers questions by it."""
+"""Kinds of file indexes: the values that each supports, its writer and its reader."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ BLOOM_FILTER, BITMAP, RANGE_BITMAP = "bloom-filter", "bitmap", "range-bitmap"
 
 Parameters = Mapping[str, Any]
 Answer = BitMap | bool
-"""Rows that may match; True: any may, False: none does."""
+"""Rows that may match; True: any row may, False: no row does."""
 
 
 class RowIndex(Protocol):
-    """An index that knows the rows of values."""
+    """An index that returns the rows of values."""
 
     @property
     def rows(self) -> int:
-        """The rows of the file."""
+        """The row count of the file."""
 
     def nulls(self) -> BitMap:
-        """Return the rows without a value."""
+        """Return the rows with null."""
 
     def among(self, keys: Iterable[Key]) -> BitMap:
-        """Return the rows that have one of some values."""
+        """Return the rows with one of these values."""
 
 
 @dataclass(frozen=True)
 class FileIndexKind:
-    """A kind of file index: `values` that it can hold, `parameters` (name and default), writer and reader."""
+    """A kind of file index: supported `values`, `parameters` with defaults, writer and reader."""
 
     name: str
     values: frozenset[ValueKind]
@@ -47,16 +47,16 @@ class FileIndexKind:
     read: Callable[[ValueKind, bytes], BloomFilter | BitmapIndex | RangeBitmap]
 
 
-def _bloom(kind: ValueKind, column: pa.Array, given: Parameters) -> bytes:
-    return write_bloom_filter(kind, kind.keys(column.drop_null()), given["items"], given["fpp"])
+def _bloom(kind: ValueKind, column: pa.Array, parameters: Parameters) -> bytes:
+    return write_bloom_filter(kind, kind.keys(column.drop_null()), parameters["items"], parameters["fpp"])
 
 
-def _bitmap(kind: ValueKind, column: pa.Array, given: Parameters) -> bytes:
-    return write_bitmap(kind, column, given["version"], given["index-block-size"])
+def _bitmap(kind: ValueKind, column: pa.Array, parameters: Parameters) -> bytes:
+    return write_bitmap(kind, column, parameters["version"], parameters["index-block-size"])
 
 
-def _range_bitmap(kind: ValueKind, column: pa.Array, given: Parameters) -> bytes:
-    return write_range_bitmap(kind, column, given["chunk-size"])
+def _range_bitmap(kind: ValueKind, column: pa.Array, parameters: Parameters) -> bytes:
+    return write_range_bitmap(kind, column, parameters["chunk-size"])
 
 
 _ALL = frozenset(ValueKind)
@@ -84,10 +84,10 @@ INDEX_KINDS = {
 }
 
 
-def write_index(name: str, kind: ValueKind, column: pa.Array, given: Parameters | None = None) -> bytes:
-    """Return the bytes of an index of a column, of its Arrow type; `given` are parameters of the kind."""
-    found = INDEX_KINDS[name]
-    return found.write(kind, column, {**found.parameters, **(given or {})})
+def write_index(name: str, kind: ValueKind, column: pa.Array, parameters: Parameters | None = None) -> bytes:
+    """Return the bytes of an index of a column; `parameters` override the kind's defaults."""
+    index_kind = INDEX_KINDS[name]
+    return index_kind.write(kind, column, {**index_kind.parameters, **(parameters or {})})
 
 
 def keys_of_list(kind: ValueKind, keys: Sequence[Key]) -> Any:

@@ -1,4 +1,4 @@
-"""Merging of segments into one, without the files that they cover being read."""
+"""Merging of segments into one, without reading the files that they cover."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lockgate.pushdown.index.ordered import distinct
 from lockgate.pushdown.index.postings import Words, sorted_pairs
 from lockgate.pushdown.index.segment import Files, PartContent, PartName, Segment, write_segment
 
-_GONE = -1
-# A column that a rule has chosen is left out where most places have most of its values.
+_REMOVED = -1
+# Merging drops an automatically indexed column if most places have most of its values.
 MOST_DENSITY, LEAST_PLACES = 0.5, 8
 
 
@@ -22,89 +22,99 @@ def merge_segments(
     name_of: Callable[[str], str | None] = lambda name: name,
     keeps: Callable[[PartName], bool] = lambda part: True,
 ) -> bytes | None:
-    """Return the bytes of one segment that says what several say; None if no file is left.
+    """Return the bytes of a segment with the content of several; None if no file remains.
 
-    `name_of` gives the name of a file, None for one that is gone; `keeps` says which parts stay. Of a file
-    that several segments cover all parts are kept. Raises CorruptFileError for a damaged segment.
+    `name_of` returns the new name of a file, None if the file no longer exists. `keeps` returns whether to
+    keep a part. For a file that several segments cover, all their parts are kept. Raises CorruptFileError for
+    a damaged segment.
     """
-    joined = _Joined(sources, name_of)
-    if not joined.files.names:
+    merged_files = _MergedFiles(sources, name_of)
+    if not merged_files.files.names:
         return None
-    wanted = sorted({part for source in sources for part in source.parts if keeps(part)})
-    parts = {part: joined.part(part) for part in wanted}
+    part_names = sorted({part for source in sources for part in source.parts if keeps(part)})
+    parts = {part: merged_files.part(part) for part in part_names}
     return write_segment(
-        joined.files, {name: part for name, part in parts.items() if _pays(part, joined.files)}
+        merged_files.files,
+        {name: part for name, part in parts.items() if _is_selective(part, merged_files.files)},
     )
 
 
-def _pays(part: PartContent, files: Files) -> bool:
+def _is_selective(part: PartContent, files: Files) -> bool:
     values = len(distinct(part.keys)) if part.chosen and files.places >= LEAST_PLACES else 0
     return not values or len(part.keys) / values <= MOST_DENSITY * files.places
 
 
-class _Joined:
-    """The files of several segments, and where each place of a segment lies among all."""
+class _MergedFiles:
+    """The files of several segments, and the new number of each place of a segment."""
 
     def __init__(self, sources: Sequence[Segment], name_of: Callable[[str], str | None]) -> None:
         self._sources = sources
         numbers: dict[str, int] = {}
         rows: list[int] = []
         sizes: list[int] = []
-        self._files: list[npt.NDArray[np.int64]] = []
+        self._file_numbers: list[npt.NDArray[np.int64]] = []
         for source in sources:
-            found = []
+            numbers_of_source = []
             for at, name in enumerate(source.files.names):
                 new = name_of(name)
                 if new is not None and new not in numbers:
                     numbers[new] = len(numbers)
                     rows.append(int(source.files.rows[at]))
                     sizes.append(int(source.files.block_rows[at]))
-                found.append(_GONE if new is None else self._same(source, at, new, numbers, rows, sizes))
-            self._files.append(np.array(found, np.int64))
+                numbers_of_source.append(
+                    _REMOVED if new is None else self._number_of(source, at, new, numbers, rows, sizes)
+                )
+            self._file_numbers.append(np.array(numbers_of_source, np.int64))
         self.files = Files(tuple(numbers), np.array(rows, np.int64), np.array(sizes, np.int64))
-        self._places = [self._map(source, files) for source, files in zip(sources, self._files, strict=True)]
+        self._place_numbers = [
+            self._new_places(source, files) for source, files in zip(sources, self._file_numbers, strict=True)
+        ]
 
     @staticmethod
-    def _same(
+    def _number_of(
         source: Segment, at: int, name: str, numbers: dict[str, int], rows: list[int], sizes: list[int]
     ) -> int:
-        """Return the number of a file; it is left out where another segment divides it otherwise."""
+        """Return the number of a file, `_REMOVED` if another segment divides it into other blocks."""
         number = numbers[name]
-        own = (int(source.files.rows[at]), int(source.files.block_rows[at]))
-        return number if own == (rows[number], sizes[number]) else _GONE
+        row_counts = (int(source.files.rows[at]), int(source.files.block_rows[at]))
+        return number if row_counts == (rows[number], sizes[number]) else _REMOVED
 
-    def _map(self, source: Segment, files: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the new number of each place, -1 for those of files that are gone."""
+    def _new_places(self, source: Segment, files: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the new number of each place, `_REMOVED` for places of removed files."""
         counts = np.diff(source.files.starts)
-        first = np.where(files == _GONE, 0, self.files.starts[np.maximum(files, 0)])
-        within = np.arange(source.files.places) - np.repeat(source.files.starts[:-1], counts)
-        return np.where(np.repeat(files, counts) == _GONE, _GONE, np.repeat(first, counts) + within)
+        first_places = np.where(files == _REMOVED, 0, self.files.starts[np.maximum(files, 0)])
+        offsets = np.arange(source.files.places) - np.repeat(source.files.starts[:-1], counts)
+        return np.where(
+            np.repeat(files, counts) == _REMOVED, _REMOVED, np.repeat(first_places, counts) + offsets
+        )
 
     def part(self, name: PartName) -> PartContent:
-        """Return a part of all segments that have it."""
+        """Return the merged content of a part from all segments that have it."""
         keys, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
         covered, nulls, values, chosen = BitMap(), BitMap(), BitMap(), True
-        for source, files, moved in zip(self._sources, self._files, self._places, strict=True):
+        for source, file_numbers, place_numbers in zip(
+            self._sources, self._file_numbers, self._place_numbers, strict=True
+        ):
             if name not in source.parts:
                 continue
             content = source.parts[name].content()
-            own_keys, own_places = _moved(content, moved)
+            own_keys, own_places = _with_new_places(content, place_numbers)
             keys.append(own_keys)
             places.append(own_places)
-            covered |= _renumbered(content.covered, files)
-            nulls |= _renumbered(content.nulls, moved)
-            values |= _renumbered(content.values, moved)
+            covered |= _renumbered(content.covered, file_numbers)
+            nulls |= _renumbered(content.nulls, place_numbers)
+            values |= _renumbered(content.values, place_numbers)
             chosen &= content.chosen
-        found = sorted_pairs(np.concatenate(keys), np.concatenate(places))
-        return PartContent(*found, covered, nulls, values, chosen)
+        pairs = sorted_pairs(np.concatenate(keys), np.concatenate(places))
+        return PartContent(*pairs, covered, nulls, values, chosen)
 
 
-def _moved(content: PartContent, moved: npt.NDArray[np.int64]) -> tuple[Words, Words]:
-    places = moved[content.places.astype(np.int64)]
-    there = places != _GONE
-    return content.keys[there], places[there].astype(np.uint64)
+def _with_new_places(content: PartContent, place_numbers: npt.NDArray[np.int64]) -> tuple[Words, Words]:
+    places = place_numbers[content.places.astype(np.int64)]
+    is_kept = places != _REMOVED
+    return content.keys[is_kept], places[is_kept].astype(np.uint64)
 
 
-def _renumbered(numbers: BitMap, moved: npt.NDArray[np.int64]) -> BitMap:
-    found = moved[np.asarray(numbers.to_array(), np.int64)]
-    return BitMap(found[found != _GONE].astype(np.uint32))
+def _renumbered(numbers: BitMap, new_numbers: npt.NDArray[np.int64]) -> BitMap:
+    renumbered = new_numbers[np.asarray(numbers.to_array(), np.int64)]
+    return BitMap(renumbered[renumbered != _REMOVED].astype(np.uint32))

@@ -1,6 +1,6 @@
-"""Ordered values of a range bitmap, in chunks: the place of a value among them.
+"""The ascending values of a range bitmap, in chunks.
 
-Source: Paimon's `ChunkedDictionary`. A chunk's first value is in its head only, the others follow.
+Source: Paimon's `ChunkedDictionary`. A chunk's head holds its first value; the body holds the others.
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from itertools import accumulate
 from lockgate.pushdown.index.value_kinds import Key, ValueKind
 
 CHUNK_SIZE = 16 * 1024
-"""Bytes of a chunk by default, but of small types a chunk has one value."""
+"""Default chunk size in bytes; a chunk of a type of one or two bytes has a single value."""
 
 _VERSION = 1
 _HEAD = struct.Struct(">ibiii")
 _INT = struct.Struct(">i")
 _CHUNK = struct.Struct(">iiiii")
-_ONE_BY_ONE = (ValueKind.BOOLEAN, ValueKind.TINYINT, ValueKind.SMALLINT)
+_SMALL_KINDS = (ValueKind.BOOLEAN, ValueKind.TINYINT, ValueKind.SMALLINT)
 
 
 def write_ordered(kind: ValueKind, keys: Sequence[Key], chunk_size: int | None = None) -> bytes:
-    """Return ascending keys in chunks of at most `chunk_size` bytes, None: Paimon's own choice."""
+    """Encode ascending keys in chunks of at most `chunk_size` bytes; None is Paimon's default."""
     if chunk_size is None:
-        chunk_size = 0 if kind in _ONE_BY_ONE else CHUNK_SIZE
+        chunk_size = 0 if kind in _SMALL_KINDS else CHUNK_SIZE
     heads, bodies = [], []
     at = 0
-    for code, packed in _chunks(kind, [kind.pack(key) for key in keys], chunk_size):
-        rest = b"".join(packed[1:])
+    for code, packed in _split_chunks(kind, [kind.pack(key) for key in keys], chunk_size):
+        values = b"".join(packed[1:])
         if kind.width:
-            body, sizes = rest, (len(rest), kind.width)
+            body, sizes = values, (len(values), kind.width)
         else:
             ends = [0, *accumulate(map(len, packed[1:]))][: len(packed) - 1]
-            body, sizes = b"".join([*map(_INT.pack, ends), rest]), (4 * (len(packed) - 1), len(rest))
+            body, sizes = b"".join([*map(_INT.pack, ends), values]), (4 * (len(packed) - 1), len(values))
         heads.append(struct.pack(">b", _VERSION) + packed[0] + _CHUNK.pack(code, at, len(packed) - 1, *sizes))
         bodies.append(body)
         at += len(body)
-    places = [0, *accumulate(map(len, heads))][: len(heads)]
+    head_offsets = [0, *accumulate(map(len, heads))][: len(heads)]
     sizes = (4 * len(heads), sum(map(len, heads)))
     head = _HEAD.pack(_HEAD.size - _INT.size, _VERSION, len(heads), *sizes)
-    return b"".join([head, *map(_INT.pack, places), *heads, *bodies])
+    return b"".join([head, *map(_INT.pack, head_offsets), *heads, *bodies])
 
 
-def _chunks(kind: ValueKind, packed: Sequence[bytes], size: int) -> list[tuple[int, list[bytes]]]:
-    """Return the chunks: the place of the first value, and all values."""
-    found: list[tuple[int, list[bytes]]] = []
-    used = 0
+def _split_chunks(kind: ValueKind, packed: Sequence[bytes], size: int) -> list[tuple[int, list[bytes]]]:
+    """Return the chunks, each as the index of its first value and all its values."""
+    chunks: list[tuple[int, list[bytes]]] = []
+    size_used = 0
     for code, value in enumerate(packed):
-        chunk = found[-1][1] if found else []
-        full = used + len(value) > size or (not kind.width and 4 * len(chunk) > size)
-        if full or not chunk:
-            chunk, used = [], 0
-            found.append((code, chunk))
+        chunk = chunks[-1][1] if chunks else []
+        is_full = size_used + len(value) > size or (not kind.width and 4 * len(chunk) > size)
+        if is_full or not chunk:
+            chunk, size_used = [], 0
+            chunks.append((code, chunk))
         else:
-            used += len(value)
+            size_used += len(value)
         chunk.append(value)
-    return found
+    return chunks
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class _Chunk:
 
 
 class OrderedValues:
-    """Values as read, from a place of an index on; one chunk is looked into for a question."""
+    """Reads ordered values at an offset of an index; a lookup decodes one chunk."""
 
     def __init__(self, kind: ValueKind, data: bytes, at: int) -> None:
         self._kind = kind
         self._data = data
         head, version, count, places, heads = _HEAD.unpack_from(data, at)
         if version != _VERSION or count < 0 or places != 4 * count:
-            raise ValueError("its ordered values are of no known version")
+            raise ValueError("its ordered values have an unsupported version")
         start = at + _INT.size + head
         self._bodies = start + places + heads
         found = [self._chunk(start + places + _INT.unpack_from(data, start + 4 * n)[0]) for n in range(count)]
@@ -90,22 +90,22 @@ class OrderedValues:
         return _Chunk(first, code, body, count, (sizes[0], sizes[1]))
 
     def code_of(self, key: Key) -> tuple[int, bool]:
-        """Return how many values are less than one, and whether it is there."""
-        number = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
-        if number < 0:
+        """Return the number of values below a key, and whether the key is one of the values."""
+        chunk_number = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        if chunk_number < 0:
             return 0, False
-        chunk = self._chunks[number]
+        chunk = self._chunks[chunk_number]
         if chunk.first == key:
             return chunk.code, True
         values = self._values(chunk)
-        found = bisect_left(values, key)
-        return chunk.code + 1 + found, found < len(values) and values[found] == key
+        position = bisect_left(values, key)
+        return chunk.code + 1 + position, position < len(values) and values[position] == key
 
     def _values(self, chunk: _Chunk) -> list[Key]:
         start = self._bodies + chunk.at
         if self._kind.width:
-            places = [start + number * self._kind.width for number in range(chunk.count)]
+            offsets = [start + index * self._kind.width for index in range(chunk.count)]
         else:
             first = start + chunk.sizes[0]
-            places = [first + _INT.unpack_from(self._data, start + 4 * n)[0] for n in range(chunk.count)]
-        return [self._kind.unpack(self._data, position)[0] for position in places]
+            offsets = [first + _INT.unpack_from(self._data, start + 4 * n)[0] for n in range(chunk.count)]
+        return [self._kind.unpack(self._data, position)[0] for position in offsets]

@@ -1,4 +1,4 @@
-"""Range bitmaps: the rows of each range of values, by bitmaps of the digits of the values' places in order.
+"""Range bitmaps: the rows of each range of values, by bit slices of the values' ordinals.
 
 Source: Paimon's `RangeBitmap` and `BitSliceIndexBitmap`.
 """
@@ -21,7 +21,7 @@ _HEAD = struct.Struct(">ibii")
 _INT = struct.Struct(">i")
 _SLICES = struct.Struct(">ibbii")
 _PLACE = struct.Struct(">ii")
-_SLICES_OF_NULLS = 64
+_NULL_SLICES = 64
 
 
 def write_range_bitmap(kind: ValueKind, column: pa.Array, chunk_size: int | None = None) -> bytes:
@@ -30,18 +30,19 @@ def write_range_bitmap(kind: ValueKind, column: pa.Array, chunk_size: int | None
     keys = distinct.keys
     ends = kind.pack(keys[0]) + kind.pack(keys[-1]) if keys else b""
     dictionary = write_ordered(kind, keys, chunk_size)
-    # The head ends behind the length of the dictionary.
+    # The size in the head includes the length of the dictionary, which follows.
     head = _HEAD.pack(_HEAD.size + len(ends), _VERSION, len(column), len(keys))
     return b"".join([head, ends, _INT.pack(len(dictionary)), dictionary, _write_slices(distinct)])
 
 
 def _write_slices(distinct: DistinctValues) -> bytes:
     codes, count = distinct.codes, len(distinct.keys)
-    width = max(1, (count - 1).bit_length()) if count else _SLICES_OF_NULLS
+    width = max(1, (count - 1).bit_length()) if count else _NULL_SLICES
     existing = roaring(np.flatnonzero(codes != NULL).astype(np.uint32))
-    held = codes != NULL
+    has_value = codes != NULL
     slices = [
-        roaring(np.flatnonzero(held & ((codes >> bit) & 1 == 1)).astype(np.uint32)) for bit in range(width)
+        roaring(np.flatnonzero(has_value & ((codes >> bit) & 1 == 1)).astype(np.uint32))
+        for bit in range(width)
     ]
     index, at = b"", 0
     for data in slices:
@@ -54,7 +55,7 @@ def _write_slices(distinct: DistinctValues) -> bytes:
 
 
 class RangeBitmap:
-    """An index as read; ValueError, or struct's error, if it is none. `rows` counts those of the file."""
+    """Reads a range bitmap of a file with `rows` rows; ValueError or struct.error for invalid bytes."""
 
     def __init__(self, kind: ValueKind, data: bytes) -> None:
         self._data = data
@@ -63,9 +64,9 @@ class RangeBitmap:
             raise ValueError(f"range bitmaps have no version {version}")
         at = _HEAD.size
         for _ in range(2 if self._count else 0):
-            _, at = kind.unpack(data, at)  # the least and the greatest value
+            _, at = kind.unpack(data, at)  # skip the minimum and the maximum
         if at != head:
-            raise ValueError("the head does not end where it says")
+            raise ValueError("the head does not end where it states")
         (length,) = _INT.unpack_from(data, at)
         self._values = OrderedValues(kind, data, at + _INT.size)
         self._read_slices(at + _INT.size + length)
@@ -86,26 +87,26 @@ class RangeBitmap:
         return read_roaring(self._data[self._body + at : self._body + at + length], self.rows)
 
     def nulls(self) -> BitMap:
-        """Return the rows without a value."""
+        """Return the rows with null."""
         return self._existing.flip(0, self.rows)
 
     def among(self, keys: Iterable[Key]) -> BitMap:
-        """Return the rows that have one of some values."""
-        found = BitMap()
+        """Return the rows with one of these values."""
+        rows = BitMap()
         for key in keys:
-            code, is_there = self._values.code_of(key)
-            if is_there:
-                found |= self._of_code(code)
-        return found
+            code, is_present = self._values.code_of(key)
+            if is_present:
+                rows |= self._rows_of_code(code)
+        return rows
 
-    def _of_code(self, code: int) -> BitMap:
-        found = self._existing.copy()
+    def _rows_of_code(self, code: int) -> BitMap:
+        rows = self._existing.copy()
         for bit in range(len(self._places)):
             if code >> bit & 1:
-                found &= self._slice(bit)
+                rows &= self._slice(bit)
             else:
-                found -= self._slice(bit)
-        return found
+                rows -= self._slice(bit)
+        return rows
 
     def at_least(self, key: Key) -> BitMap:
         """Return the rows with this value or greater ones."""
@@ -113,28 +114,29 @@ class RangeBitmap:
 
     def greater(self, key: Key) -> BitMap:
         """Return the rows with greater values."""
-        code, is_there = self._values.code_of(key)
-        return self._from_code(code + is_there)
+        code, is_present = self._values.code_of(key)
+        return self._from_code(code + is_present)
 
     def less(self, key: Key) -> BitMap:
-        """Return the rows with less values."""
+        """Return the rows with smaller values."""
         return self._existing - self.at_least(key)
 
     def at_most(self, key: Key) -> BitMap:
-        """Return the rows with this value or less ones."""
+        """Return the rows with this value or smaller ones."""
         return self._existing - self.greater(key)
 
     def _from_code(self, code: int) -> BitMap:
-        """Return rows of a code or greater ones: of those greater than the one before, by its digits."""
+        """Return the rows with this code or a greater one."""
         if code <= 0:
             return self._existing.copy()
         if code >= self._count:
             return BitMap()
-        below, found = code - 1, BitMap()
+        below, rows = code - 1, BitMap()
         for bit in range(len(self._places)):
-            # A one where `below` has none is greater; where both are one, the digits behind decide.
+            # A code with a one where `below` has a zero is greater; where both have a one, the lower bits
+            # decide.
             if below >> bit & 1:
-                found &= self._slice(bit)
+                rows &= self._slice(bit)
             else:
-                found |= self._slice(bit)
-        return found & self._existing
+                rows |= self._slice(bit)
+        return rows & self._existing

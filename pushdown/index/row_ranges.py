@@ -1,4 +1,4 @@
-"""Evaluation of a predicate from the answers to its comparisons: the row ranges with possible matches."""
+"""The row ranges that may have matches of a predicate, from the row ranges of its comparisons."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from pyroaring import BitMap
 from lockgate.pushdown.predicates import AlwaysFalse, And, Comparison, Or, Predicate
 
 RangesOf = Callable[[Comparison], "BitMap | None"]
-"""Returns the numbers of the row ranges where a comparison may be true, None if any may be."""
+"""Returns the numbers of the row ranges in which a comparison may be true, None if unknown."""
 
 
-def matching_ranges(predicate: Predicate, ask: RangesOf) -> BitMap | None:
-    """Return the row ranges where a row may match, None if any may; none that has a match is left out.
+def matching_ranges(predicate: Predicate, ranges_of: RangesOf) -> BitMap | None:
+    """Return the row ranges that may have a match, None if unknown; the result has all ranges with a match.
 
-    Of NOT nothing is known: `predicate` is what `with_literals` returned.
+    `predicate` comes from `with_literals`; a NOT in it may match in any range.
     """
     match predicate:
         case And(children):
-            return _every(children, ask)
+            return _intersection(children, ranges_of)
         case Or(children):
-            return _any(children, ask)
+            return _union(children, ranges_of)
         case AlwaysFalse():
             return BitMap()
         case Comparison():
-            return ask(predicate)
+            return ranges_of(predicate)
     return None
 
 
-def _every(children: tuple[Predicate, ...], ask: RangesOf) -> BitMap | None:
-    found: BitMap | None = None
+def _intersection(children: tuple[Predicate, ...], ranges_of: RangesOf) -> BitMap | None:
+    ranges: BitMap | None = None
     for child in children:
-        answer = matching_ranges(child, ask)
-        if answer is not None:
-            found = answer if found is None else found & answer
-        if found is not None and not found:
+        child_ranges = matching_ranges(child, ranges_of)
+        if child_ranges is not None:
+            ranges = child_ranges if ranges is None else ranges & child_ranges
+        if ranges is not None and not ranges:
             break
-    return found
+    return ranges
 
 
-def _any(children: tuple[Predicate, ...], ask: RangesOf) -> BitMap | None:
-    found = BitMap()
+def _union(children: tuple[Predicate, ...], ranges_of: RangesOf) -> BitMap | None:
+    ranges = BitMap()
     for child in children:
-        answer = matching_ranges(child, ask)
-        if answer is None:
+        child_ranges = matching_ranges(child, ranges_of)
+        if child_ranges is None:
             return None
-        found |= answer
-    return found
+        ranges |= child_ranges
+    return ranges

@@ -1,9 +1,9 @@
-"""Segments: in which places of some files the keys of their columns are; immutable, read by ranges.
+"""Segments of the index database: the places of files in which each key is; immutable, read by ranges.
 
-A place is a block of so many rows of a file, so that a large file is no larger a step than a small one. A
-part belongs to one kind of index and one column, and may cover some of the files only. The bytes: a magic
-number, the parts (blocks of postings, then a head that finds them), a directory as compressed JSON, and a
-footer that finds the directory. Heads, blocks and the directory have checksums.
+A place is a block of consecutive rows of a file, so a match in a large file does not select the whole file. A
+part has the keys of one column in one kind of index, and covers all or some of the files. The bytes are: a
+magic number, the parts (blocks of postings, then a head with their offsets), a directory as compressed JSON,
+and a footer with the directory's offset. Heads, blocks and the directory have checksums.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from pyroaring import BitMap
 
 from lockgate.errors import CorruptFileError
 from lockgate.pushdown.index.inflate import inflated
-from lockgate.pushdown.index.postings import Block, Words, encode, found_in
+from lockgate.pushdown.index.postings import Block, Words, encode, find_keys
 
 MAGIC = b"LGINDEX2"
 _FOOTER = struct.Struct("<QII8s")
-_PART_HEAD = struct.Struct("<IIII")  # blocks, bytes of the sets: covered files, places of nulls, of values
+_PART_HEAD = struct.Struct(
+    "<IIII"
+)  # number of blocks; bytes of three bitmaps: covered files, places with nulls, places with values
 _ENTRY = 24
-# Blocks that lie so near to each other are read at once.
+# Blocks with gaps of at most this many bytes are read by one request.
 _GAP = 64 * 2**10
 
 ReadRange = Callable[[int, int], bytes]
-"""Reads bytes of a segment: from where, how many."""
+"""Reads bytes of a segment, by offset and length."""
 
 
 @dataclass(frozen=True, order=True)
 class PartName:
-    """The kind of index, the column's field id, and the type with which its values were written."""
+    """The name of a part: kind of index, field id of the column, and type with which values were written."""
 
     kind: str
     field: int
@@ -46,9 +48,9 @@ class PartName:
 
 @dataclass(frozen=True)
 class PartContent:
-    """Everything that a part says: pairs of key and place, the files covered, places with nulls and values.
+    """The content of a part: pairs of key and place, covered files, places with nulls and with values.
 
-    `chosen` says that nobody named the column: a rule took it, and may leave it out again.
+    `chosen` is true if a rule, not a table option, indexed the column; the rule may drop it again.
     """
 
     keys: Words
@@ -61,7 +63,7 @@ class PartContent:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a segment: their names, rows, and the rows of each of their places."""
+    """The files of a segment: their names, row counts, and rows per place."""
 
     names: tuple[str, ...]
     rows: npt.NDArray[np.int64]
@@ -69,7 +71,7 @@ class Files:
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
-        """The first place of each file, and the number of all places."""
+        """The first place of each file, and at the end the number of places."""
         counts = np.maximum(1, -(-self.rows // self.block_rows))
         return np.append(0, np.cumsum(counts)).astype(np.int64)
 
@@ -84,44 +86,44 @@ class Files:
         return {name: number for number, name in enumerate(self.names)}
 
     def ranges_of(self, files: BitMap) -> BitMap:
-        """Return all places of some files."""
+        """Return all places of these files."""
         if len(files) == len(self.names):
             return BitMap(range(self.places))
         return BitMap.union(BitMap(), *(BitMap(range(*self.starts[n : n + 2].tolist())) for n in files))
 
-    def having(self, places: BitMap) -> npt.NDArray[np.bool_]:
-        """Return which files have one of some places."""
+    def files_with(self, places: BitMap) -> npt.NDArray[np.bool_]:
+        """Return a mask of the files that have one of these places."""
         flags = np.zeros(len(self.names), np.bool_)
-        found = np.asarray(places.to_array(), np.int64)
-        flags[np.searchsorted(self.starts, found, "right") - 1] = True
+        place_numbers = np.asarray(places.to_array(), np.int64)
+        flags[np.searchsorted(self.starts, place_numbers, "right") - 1] = True
         return flags
 
     def rows_of(self, file: int, places: BitMap) -> BitMap:
-        """Return the rows of a file that lie in some places."""
+        """Return the rows of a file that lie in these places."""
         first, end = self.starts[file : file + 2].tolist()
         size, rows = int(self.block_rows[file]), int(self.rows[file])
-        found = BitMap()
+        file_rows = BitMap()
         for number in places & BitMap(range(first, end)):
             start = (number - first) * size
-            found.add_range(start, min(start + size, rows))
-        return found
+            file_rows.add_range(start, min(start + size, rows))
+        return file_rows
 
 
 def write_segment(files: Files, parts: dict[PartName, PartContent]) -> bytes:
-    """Return the bytes of a segment; pairs of keys and places are `sorted_pairs`."""
-    chunks, described, at = [MAGIC], [], len(MAGIC)
+    """Return the bytes of a segment; the pairs of its parts are `sorted_pairs`."""
+    chunks, entries, offset = [MAGIC], [], len(MAGIC)
     for name, content in sorted(parts.items()):
         postings = encode(content.keys, content.places, files.places)
-        sets = [_serialized(each) for each in (content.covered, content.nulls, content.values)]
+        sets = [_serialized(bitmap) for bitmap in (content.covered, content.nulls, content.values)]
         table = np.stack([postings.first, postings.ends, postings.sums], axis=1)
         head = _PART_HEAD.pack(len(table), *map(len, sets)) + table.astype("<u8").tobytes() + b"".join(sets)
-        described.append(
+        entries.append(
             {
                 "kind": name.kind,
                 "field": name.field,
                 "type": name.type,
-                "body": at,
-                "head": at + len(postings.body),
+                "body": offset,
+                "head": offset + len(postings.body),
                 "length": len(head),
                 "sum": zlib.crc32(head),
                 "chosen": content.chosen,
@@ -129,17 +131,17 @@ def write_segment(files: Files, parts: dict[PartName, PartContent]) -> bytes:
             }
         )
         chunks += [postings.body, head]
-        at += len(postings.body) + len(head)
-    return b"".join([*chunks, _closing(at, files, described)])
+        offset += len(postings.body) + len(head)
+    return b"".join([*chunks, _directory_and_footer(offset, files, entries)])
 
 
-def _closing(at: int, files: Files, parts: Sequence[dict[str, Any]]) -> bytes:
-    """Return what follows the parts, which end at a place: the directory, and the footer that finds it."""
-    directory = zlib.compress(json.dumps({**_described(files), "parts": parts}).encode())
-    return directory + _FOOTER.pack(at, len(directory), zlib.crc32(directory), MAGIC)
+def _directory_and_footer(offset: int, files: Files, parts: Sequence[dict[str, Any]]) -> bytes:
+    """Return the end of a segment after the parts, which end at `offset`: directory and footer."""
+    directory = zlib.compress(json.dumps({**_files_json(files), "parts": parts}).encode())
+    return directory + _FOOTER.pack(offset, len(directory), zlib.crc32(directory), MAGIC)
 
 
-def _described(files: Files) -> dict[str, Any]:
+def _files_json(files: Files) -> dict[str, Any]:
     return {
         "names": files.names,
         "rows": files.rows.tolist(),
@@ -153,9 +155,9 @@ def _serialized(bitmap: BitMap) -> bytes:
 
 
 class Segment:
-    """A segment that is read by ranges; CorruptFileError, naming it, for bytes that are not what was written.
+    """A segment, read by ranges; CorruptFileError with its name for damaged bytes.
 
-    `read_bytes` counts what was read of it.
+    `read_bytes` counts the bytes read from it.
     """
 
     def __init__(self, name: str, size: int, read: ReadRange) -> None:
@@ -168,46 +170,52 @@ class Segment:
         if magic != MAGIC or at + length + _FOOTER.size != size:
             raise CorruptFileError(f"{name} is not a segment of an index, or is cut off")
         self._end = at
-        self._load(self._checked(at, length, checksum))
+        self._load(self._read_checked(at, length, checksum))
 
     def _load(self, directory: bytes) -> None:
         try:
             listing = json.loads(inflated(directory, self.name))
             rows, block_rows = (np.array(listing[key], np.int64) for key in ("rows", "block_rows"))
             self.files = Files(tuple(listing["names"]), rows, block_rows)
-            found = {PartName(each["kind"], each["field"], each["type"]): each for each in listing["parts"]}
-            sound = len(rows) == len(block_rows) == len(self.files.names) and bool(np.all(block_rows > 0))
+            entries = {
+                PartName(entry["kind"], entry["field"], entry["type"]): entry for entry in listing["parts"]
+            }
+            is_consistent = len(rows) == len(block_rows) == len(self.files.names) and bool(
+                np.all(block_rows > 0)
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFileError(f"{self.name} is damaged: {error}") from None
-        if not sound:
+        if not is_consistent:
             raise CorruptFileError(f"{self.name} is damaged: its directory contradicts itself")
-        self._entries = list(found.values())
-        self.parts = {name: SegmentPart(self, each) for name, each in found.items()}
+        self._entries = list(entries.values())
+        self.parts = {name: SegmentPart(self, entry) for name, entry in entries.items()}
 
     def rename(self, names: tuple[str, ...]) -> None:
-        """Give the files other names, in order."""
+        """Replace the names of the files, in order."""
         self.files = Files(names, self.files.rows, self.files.block_rows)
 
     def copied(self) -> bytes:
-        """Return the segment's bytes with the names that its files have by now; no part is decoded."""
-        return self._read(0, self._end) + _closing(self._end, self.files, self._entries)
+        """Return the segment's bytes with its files' current names, without decoding any part."""
+        return self._read(0, self._end) + _directory_and_footer(self._end, self.files, self._entries)
 
-    def _read(self, at: int, length: int) -> bytes:
-        data = self._read_range(at, length)
+    def _read(self, offset: int, length: int) -> bytes:
+        data = self._read_range(offset, length)
         if len(data) != length:
-            raise CorruptFileError(f"{self.name} is cut off: {len(data)} of {length} bytes at {at}")
+            raise CorruptFileError(f"{self.name} is cut off: {len(data)} of {length} bytes at {offset}")
         self.read_bytes += length
         return data
 
-    def _checked(self, at: int, length: int, checksum: int) -> bytes:
-        data = self._read(at, length)
+    def _read_checked(self, offset: int, length: int, checksum: int) -> bytes:
+        data = self._read(offset, length)
         if zlib.crc32(data) != checksum:
-            raise CorruptFileError(f"{self.name} is damaged: {length} bytes at {at} are not what was written")
+            raise CorruptFileError(
+                f"{self.name} is damaged: {length} bytes at {offset} are not what was written"
+            )
         return data
 
 
 class SegmentPart:
-    """A part of a segment, whose head is read when it is asked first."""
+    """A part of a segment; its head is read on first use."""
 
     def __init__(self, segment: Segment, entry: dict[str, Any]) -> None:
         self._segment = segment
@@ -217,62 +225,64 @@ class SegmentPart:
 
     @property
     def size(self) -> int:
-        """The bytes of the part."""
+        """The part's size in bytes."""
         return int(self._entry["head"] - self._entry["body"] + self._entry["length"])
 
     @cached_property
     def _head(self) -> tuple[npt.NDArray[np.uint64], list[BitMap]]:
         entry = self._entry
-        data = self._segment._checked(entry["head"], entry["length"], entry["sum"])
+        data = self._segment._read_checked(entry["head"], entry["length"], entry["sum"])
         blocks, *sizes = _PART_HEAD.unpack_from(data)
         table = np.frombuffer(data, "<u8", blocks * 3, _PART_HEAD.size).reshape(blocks, 3)
-        at, sets = _PART_HEAD.size + blocks * _ENTRY, []
+        at, bitmaps = _PART_HEAD.size + blocks * _ENTRY, []
         for size in sizes:
-            sets.append(BitMap.deserialize(data[at : at + size]))
+            bitmaps.append(BitMap.deserialize(data[at : at + size]))
             at += size
-        return table, sets
+        return table, bitmaps
 
     @property
     def covered(self) -> BitMap:
-        """The files that the part knows."""
+        """The numbers of the files that the part covers."""
         return self._head[1][0]
 
     @cached_property
-    def unknown(self) -> BitMap:
-        """The places of files that the part does not know."""
+    def uncovered(self) -> BitMap:
+        """The places of files that the part does not cover."""
         files = self._segment.files
         return files.ranges_of(BitMap(range(len(files.names))) - self.covered)
 
     @property
     def nulls(self) -> BitMap:
-        """The places with a row without a value."""
+        """The places that have a null."""
         return self._head[1][1]
 
     @property
     def values(self) -> BitMap:
-        """The places with a row that has a value."""
+        """The places that have a value."""
         return self._head[1][2]
 
     def places(self, keys: Words, *, every: bool) -> BitMap:
-        """Return the places that have one of some ascending keys, or each of them."""
-        wanted = len(keys)
+        """Return the places that have one of the ascending `keys`, or with `every` all of them."""
+        key_count = len(keys)
         table = self._head[0]
         numbers = np.searchsorted(table[:, 0], keys, "right").astype(np.int64) - 1
         keys, numbers = keys[numbers >= 0], numbers[numbers >= 0]
         bounds = np.searchsorted(numbers, np.unique(numbers))
         parts = np.split(keys, bounds[1:])
         blocks = self._blocks(np.unique(numbers)).values()
-        found = [each for block, part in zip(blocks, parts, strict=False) for each in found_in(block, part)]
+        key_places = [
+            bitmap for block, part in zip(blocks, parts, strict=False) for bitmap in find_keys(block, part)
+        ]
         if not every:
-            return BitMap.union(BitMap(), *found)
-        return BitMap.intersection(*found) if found and len(found) == wanted else BitMap()
+            return BitMap.union(BitMap(), *key_places)
+        return BitMap.intersection(*key_places) if key_places and len(key_places) == key_count else BitMap()
 
     def _blocks(self, numbers: npt.NDArray[np.int64]) -> dict[int, Block]:
-        """Read blocks, neighbours at once."""
+        """Read blocks; blocks near each other are read by one request."""
         table, start = self._head[0], int(self._entry["body"])
         ends = table[:, 1].astype(np.int64)
         starts = np.append(0, ends)
-        found, total = {}, self._segment.files.places
+        blocks, total = {}, self._segment.files.places
         groups = np.split(numbers, np.flatnonzero(starts[numbers][1:] - ends[numbers][:-1] > _GAP) + 1)
         for group in groups:
             if not len(group):
@@ -280,9 +290,9 @@ class SegmentPart:
             first = int(starts[group[0]])
             data = self._segment._read(start + first, int(ends[group[-1]]) - first)
             for number in group.tolist():
-                block = data[int(starts[number]) - first : int(ends[number]) - first]
-                found[number] = self._block(number, block, total)
-        return found
+                block_data = data[int(starts[number]) - first : int(ends[number]) - first]
+                blocks[number] = self._block(number, block_data, total)
+        return blocks
 
     def _block(self, number: int, data: bytes, total: int) -> Block:
         table, name = self._head[0], self._segment.name
@@ -291,20 +301,20 @@ class SegmentPart:
         return Block(int(table[number, 0]), data, total)
 
     def content(self) -> PartContent:
-        """Read all of the part; its pairs are in no order."""
+        """Read the complete part; its pairs are in no order."""
         blocks = self._blocks(np.arange(len(self._head[0]), dtype=np.int64))
         pairs = [block.pairs() for block in blocks.values()]
         none = np.zeros(0, np.uint64)
-        keys = np.concatenate([none, *(each[0] for each in pairs)])
-        places = np.concatenate([none, *(each[1] for each in pairs)])
+        keys = np.concatenate([none, *(block_pairs[0] for block_pairs in pairs)])
+        places = np.concatenate([none, *(block_pairs[1] for block_pairs in pairs)])
         return PartContent(keys, places, self.covered, self.nulls, self.values, self.chosen)
 
 
 def segment_of(data: bytes, name: str) -> Segment:
-    """Return a segment whose bytes are in memory."""
+    """Return a segment over bytes in memory."""
     return Segment(name, len(data), lambda at, length: data[at : at + length])
 
 
 def total_places(sources: Sequence[Segment]) -> int:
-    """Return how many places some segments have."""
+    """Return the number of places of segments."""
     return sum(source.files.places for source in sources)

@@ -1,7 +1,7 @@
-"""Kinds of indexed values, and values as keys: whole numbers or bytes that sort as Java sorts the values.
+"""Kinds of indexed values, and values as keys: integers or bytes in Java's order of the values.
 
-Booleans, dates and times are numbers; a timestamp counts milliseconds or microseconds, a decimal its least
-digits. Of the numbers that stand for floats, -0.0 is less than 0.0, and the one NaN is the greatest.
+Booleans, dates and times are integers. A timestamp's key is its milliseconds or microseconds, a decimal's its
+unscaled value. Among keys of floats, -0.0 is less than 0.0, and NaN, a single key, is the greatest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Keys: TypeAlias = "Numbers | pa.BinaryArray"
 
 
 class ValueKind(Enum):
-    """A kind of values: how one is stored in an index (`struct` format, none for texts and bytes)."""
+    """A kind of indexed values, with the `struct` format of a stored value; texts and bytes have none."""
 
     BOOLEAN = ("boolean", "?")
     TINYINT = ("tinyint", "b")
@@ -41,19 +41,19 @@ class ValueKind(Enum):
 
     @property
     def is_bytes(self) -> bool:
-        """Say whether keys are bytes."""
+        """Return whether keys are bytes."""
         return self in (ValueKind.TEXT, ValueKind.BYTES)
 
     @property
     def is_coarse(self) -> bool:
-        """Say whether values that differ may have one key: writers put finer times into columns of
+        """Return whether different values may have the same key: writers store finer times in columns of
         milliseconds.
         """
         return self is ValueKind.MILLIS
 
     @property
     def width(self) -> int:
-        """The bytes of a stored value, 0 if they differ."""
+        """The bytes of a stored value, 0 if the size varies."""
         return 0 if self.is_bytes else self._code.size
 
     def pack(self, key: Key) -> bytes:
@@ -63,7 +63,7 @@ class ValueKind(Enum):
         return self._code.pack(_bits(key, self._float_width))
 
     def unpack(self, data: bytes, at: int) -> tuple[Key, int]:
-        """Return the value stored at a place, and where it ends."""
+        """Return the value stored at an offset, and its end."""
         if not self.is_bytes:
             return _bits(int(self._code.unpack_from(data, at)[0]), self._float_width), at + self._code.size
         (length,) = struct.unpack_from(">i", data, at)
@@ -77,12 +77,12 @@ class ValueKind(Enum):
         return {ValueKind.FLOAT: 32, ValueKind.DOUBLE: 64}.get(self, 0)
 
     def bits(self, numbers: Numbers) -> Numbers:
-        """Return the bits of floats that numbers stand for; other numbers as they are."""
+        """Return the float bits of float keys; other keys are unchanged."""
         width = self._float_width
         return numbers if not width else _flipped(numbers, width)
 
     def keys(self, values: pa.Array) -> Keys:
-        """Return the keys of values without nulls, of the Arrow type of their column."""
+        """Return the keys of non-null values, which have the Arrow type of their column."""
         if self.is_bytes:
             return values.cast(pa.binary())
         if self._float_width:
@@ -90,22 +90,22 @@ class ValueKind(Enum):
         if self is ValueKind.DECIMAL:
             return _unscaled(values)
         if pa.types.is_timestamp(values.type):
-            return self._counted(values)
+            return self._timestamp_keys(values)
         if pa.types.is_date(values.type) or pa.types.is_time(values.type):
             values = values.cast(pa.int32())
         return _numbers(values)
 
-    def _counted(self, values: pa.Array) -> Numbers:
-        counted, unit = _numbers(values.cast(pa.int64())), values.type.unit
+    def _timestamp_keys(self, values: pa.Array) -> Numbers:
+        timestamps, unit = _numbers(values.cast(pa.int64())), values.type.unit
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
-        wanted = 10**3 if self is ValueKind.MILLIS else 10**6
-        if per_second <= wanted:
-            return counted * (wanted // per_second)
-        return counted // (per_second // wanted)
+        key_units = 10**3 if self is ValueKind.MILLIS else 10**6
+        if per_second <= key_units:
+            return timestamps * (key_units // per_second)
+        return timestamps // (per_second // key_units)
 
 
 def key_of(kind: ValueKind, value: pa.Scalar) -> Key:
-    """Return the key of one value, of the Arrow type of its column."""
+    """Return the key of one value, which has the Arrow type of its column."""
     keys = kind.keys(pa.array([value], value.type))
     return int(keys[0]) if isinstance(keys, np.ndarray) else bytes(keys[0].as_py())
 
@@ -116,13 +116,13 @@ def _numbers(values: pa.Array) -> Numbers:
 
 def _float_bits(values: pa.Array) -> Numbers:
     floats = values.to_numpy(zero_copy_only=False).copy()
-    floats[np.isnan(floats)] = np.nan  # of the many NaNs the one that Java keeps
+    floats[np.isnan(floats)] = np.nan  # Java stores every NaN as this one
     bits: Any = np.int32 if floats.dtype == np.float32 else np.int64
     return np.asarray(floats.view(bits)).astype(np.int64)
 
 
 def _flipped(numbers: Numbers, width: int) -> Numbers:
-    """Turn bits of floats into numbers in their order, and back: negative ones sort the other way round."""
+    """Convert float bits to integers in the floats' order, and back: bits of negatives sort descending."""
     return np.where(numbers < 0, numbers ^ np.int64(2 ** (width - 1) - 1), numbers)
 
 
@@ -131,6 +131,6 @@ def _bits(number: int, width: int) -> int:
 
 
 def _unscaled(values: pa.Array) -> Numbers:
-    # Two words of 64 bits each, the lower one first; up to 18 digits fit into it.
+    # A decimal is two 64-bit words, the lower one first; up to 18 digits fit in the lower word.
     words = np.frombuffer(values.buffers()[1], np.int64)
     return np.ascontiguousarray(words[2 * values.offset : 2 * (values.offset + len(values)) : 2])

@@ -1,1 +1,1 @@
-"""Texts in predicates: patterns of LIKE, regular expressions, words, and the literals that each requires."""
+"""Patterns of LIKE, regular expressions and words in predicates, and the literals that each requires."""

@@ -1,4 +1,4 @@
-"""Operators of patterns as regular expressions that Arrow evaluates."""
+"""Pattern operators as regular expressions that Arrow evaluates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lockgate.pushdown.texts.patterns import checked, like_regex, lower, word_re
 
 
 def regexes_of(op: Op, pattern: str) -> tuple[Sequence[str], bool]:
-    """Return regular expressions of which each is found in a text that matches, and whether in lower case.
+    """Return regular expressions that a matching text contains all of, and whether to lower its case first.
 
-    Raises InputError for a pattern that is none.
+    Raises InputError for an invalid pattern.
     """
     match op:
         case Op.LIKE:

@@ -1,7 +1,7 @@
-"""Texts that every match of a regular expression must contain, in whatever syntax it is.
+"""Texts that every match of a regular expression contains, whichever engine evaluates it.
 
-Only parts that Java, Python and RE2 read alike count; anything else requires nothing. So an answer may be
-weak, but never wrong.
+Only parts with one meaning in Java, Python and RE2 are used; other parts require nothing. So a result may be
+weaker than possible, but never wrong.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import lru_cache
 _REPEAT = re.compile(r"\{(\d+)(,\d*)?\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 _NAME = re.compile(r"\?P?<[A-Za-z_]\w*>")
-# Classes of characters, and places between them, by one letter; other letters mean different things.
+# One-letter character classes and anchors with one meaning in all three syntaxes.
 _CLASSES = frozenset("dDsSwWbBAzZ")
 _CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-_CALM_FLAGS = frozenset("imsu")
+_COMMON_FLAGS = frozenset("imsu")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text that is there; `folded`: in whatever case."""
+    """A text that a match contains; with `folded`, in any case."""
 
     text: str
     folded: bool
@@ -29,14 +29,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Every:
-    """All of these are there; none of them: nothing is required."""
+    """Parts that a match contains all of; without parts, nothing is required."""
 
     parts: tuple[Required, ...] = ()
 
 
 @dataclass(frozen=True)
 class Either:
-    """One of these is there."""
+    """Parts that a match contains at least one of."""
 
     parts: tuple[Required, ...]
 
@@ -46,24 +46,24 @@ NOTHING = Every()
 
 
 class _UnclearError(Exception):
-    """Raised inside this module where syntaxes differ."""
+    """Raised inside this module where the syntaxes differ."""
 
 
 @lru_cache(1024)
 def required_of(regex: str) -> Required:
-    """Return what a text must hold in which a regular expression is found."""
+    """Return what every text contains in which a regular expression finds a match."""
     try:
         reader = _Reader(regex)
-        found = reader.alternatives(folded=False)
+        required = reader.alternatives(folded=False)
         if not reader.at_end():
             raise _UnclearError
     except (_UnclearError, RecursionError):
         return NOTHING
-    return found
+    return required
 
 
 class _Run:
-    """Characters that follow each other, and what is required so far."""
+    """Collects adjacent characters into texts, and the requirements of a sequence."""
 
     def __init__(self) -> None:
         self.parts: list[Required] = []
@@ -72,87 +72,87 @@ class _Run:
 
     def add(self, text: str, *, folded: bool) -> None:
         if folded != self._folded:
-            self.cut()
+            self.end_text()
         self._folded = folded
         self._text += text
 
-    def cut(self) -> None:
+    def end_text(self) -> None:
         if self._text:
             self.parts.append(Text(self._text, self._folded))
         self._text = ""
 
     def required(self) -> Required:
-        self.cut()
+        self.end_text()
         return self.parts[0] if len(self.parts) == 1 else Every(tuple(self.parts))
 
 
 class _Reader:
     def __init__(self, regex: str) -> None:
         self._regex = regex
-        self._at = 0
+        self._position = 0
 
     def at_end(self) -> bool:
-        return self._at >= len(self._regex)
+        return self._position >= len(self._regex)
 
     def _next(self) -> str:
         if self.at_end():
             raise _UnclearError
-        self._at += 1
-        return self._regex[self._at - 1]
+        self._position += 1
+        return self._regex[self._position - 1]
 
-    def _sees(self, text: str) -> bool:
-        return self._regex.startswith(text, self._at)
+    def _starts_with(self, text: str) -> bool:
+        return self._regex.startswith(text, self._position)
 
     def alternatives(self, *, folded: bool) -> Required:
-        found = []
+        branches = []
         while True:
             required, folded = self._sequence(folded=folded)
-            found.append(required)
-            if not self._sees("|"):
+            branches.append(required)
+            if not self._starts_with("|"):
                 break
-            self._at += 1
-        if len(found) == 1:
-            return found[0]
-        return NOTHING if NOTHING in found else Either(tuple(found))
+            self._position += 1
+        if len(branches) == 1:
+            return branches[0]
+        return NOTHING if NOTHING in branches else Either(tuple(branches))
 
     def _sequence(self, *, folded: bool) -> tuple[Required, bool]:
-        """Return what a branch requires, and whether case counts after it."""
+        """Return what a branch requires, and whether text after it ignores case."""
         run = _Run()
-        while not self.at_end() and not self._sees("|") and not self._sees(")"):
+        while not self.at_end() and not self._starts_with("|") and not self._starts_with(")"):
             atom, folded = self._atom(folded=folded)
-            least, once = self._repeats()
+            minimum, is_once = self._repeats()
             if isinstance(atom, str):
-                self._characters(run, atom, least, once=once, folded=folded)
+                self._characters(run, atom, minimum, is_once=is_once, folded=folded)
                 continue
-            run.cut()
-            if least and atom != NOTHING:
+            run.end_text()
+            if minimum and atom != NOTHING:
                 run.parts.append(atom)
         return run.required(), folded
 
     @staticmethod
-    def _characters(run: _Run, text: str, least: int, *, once: bool, folded: bool) -> None:
-        """Take in a character, or a quoted text, whose last character repeats."""
-        kept = text if least else text[:-1]
-        if kept:
-            run.add(kept, folded=folded)
-        if not once:
-            run.cut()
+    def _characters(run: _Run, text: str, minimum: int, *, is_once: bool, folded: bool) -> None:
+        """Add a character, or a quoted text, whose last character may repeat."""
+        required_text = text if minimum else text[:-1]
+        if required_text:
+            run.add(required_text, folded=folded)
+        if not is_once:
+            run.end_text()
 
     def _repeats(self) -> tuple[int, bool]:
-        """Return how often at least the atom before is there, and whether it is there once."""
-        match = _REPEAT.match(self._regex, self._at)
+        """Return the preceding atom's minimum number of repetitions, and whether it stands exactly once."""
+        match = _REPEAT.match(self._regex, self._position)
         if match:
-            self._at = match.end()
-            found = int(match[1]), match[1] == "1" and match[2] is None
-        elif self._sees("{"):
+            self._position = match.end()
+            repeats = int(match[1]), match[1] == "1" and match[2] is None
+        elif self._starts_with("{"):
             raise _UnclearError
-        elif self._regex[self._at : self._at + 1] in ("*", "+", "?"):
-            found = (1 if self._next() == "+" else 0), False
+        elif self._regex[self._position : self._position + 1] in ("*", "+", "?"):
+            repeats = (1 if self._next() == "+" else 0), False
         else:
             return 1, True
-        if self._regex[self._at : self._at + 1] in ("?", "+"):
-            self._at += 1
-        return found
+        if self._regex[self._position : self._position + 1] in ("?", "+"):
+            self._position += 1
+        return repeats
 
     def _atom(self, *, folded: bool) -> tuple[str | Required, bool]:
         char = self._next()
@@ -168,44 +168,48 @@ class _Reader:
                 return NOTHING, folded
             case "*" | "+" | "?" | "{" | "}" | "]":
                 raise _UnclearError
-        # Folding may turn letters beyond ASCII into several, or into those of ASCII.
+        # Case folding may turn a non-ASCII letter into several letters, or into an ASCII one.
         return (NOTHING if folded and ord(char) > 127 else char), folded
 
     def _group(self, *, folded: bool) -> tuple[Required, bool]:
-        inner, looks = folded, False
-        if self._sees("?=") or self._sees("?!"):
-            self._at += 2
-            looks = True
-        elif self._sees("?"):
-            inner, is_open = self._opening(folded=folded)
+        inner_folded, is_lookahead = folded, False
+        if self._starts_with("?=") or self._starts_with("?!"):
+            self._position += 2
+            is_lookahead = True
+        elif self._starts_with("?"):
+            inner_folded, is_open = self._opening(folded=folded)
             if not is_open:
-                return NOTHING, inner
-        found = self.alternatives(folded=inner)
+                return NOTHING, inner_folded
+        required = self.alternatives(folded=inner_folded)
         if self._next() != ")":
             raise _UnclearError
-        return (NOTHING if looks else found), folded
+        return (NOTHING if is_lookahead else required), folded
 
     def _opening(self, *, folded: bool) -> tuple[bool, bool]:
-        """Return whether case does not count in a group, and whether the group goes on: flags may end it."""
-        name = _NAME.match(self._regex, self._at)
+        """Return whether the group ignores case, and whether it has content: `(?i)` has flags only."""
+        name = _NAME.match(self._regex, self._position)
         if name:
-            self._at = name.end()
+            self._position = name.end()
             return folded, True
-        match = _FLAGS.match(self._regex, self._at)
-        if match is None or not _CALM_FLAGS.issuperset(match[1] + (match[2] or "")):
+        match = _FLAGS.match(self._regex, self._position)
+        if match is None or not _COMMON_FLAGS.issuperset(match[1] + (match[2] or "")):
             raise _UnclearError
-        self._at = match.end()
-        inner = (folded or "i" in match[1]) and "i" not in (match[2] or "")
-        return inner, match[3] == ":"
+        self._position = match.end()
+        inner_folded = (folded or "i" in match[1]) and "i" not in (match[2] or "")
+        return inner_folded, match[3] == ":"
 
     def _class(self) -> None:
-        self._at += self._sees("^")
-        if self._sees("]"):
+        self._position += self._starts_with("^")
+        if self._starts_with("]"):
             raise _UnclearError
         while (char := self._next()) != "]":
-            if char == "[" or (char == "&" and self._sees("&")) or (char == "\\" and self._sees("Q")):
+            if (
+                char == "["
+                or (char == "&" and self._starts_with("&"))
+                or (char == "\\" and self._starts_with("Q"))
+            ):
                 raise _UnclearError
-            self._at += char == "\\"
+            self._position += char == "\\"
 
     def _escaped(self) -> str | Required:
         char = self._next()
@@ -213,7 +217,7 @@ class _Reader:
             return NOTHING
         if char in _CHARACTERS:
             return _CHARACTERS[char]
-        if char in "pP" and self._sees("{"):
+        if char in "pP" and self._starts_with("{"):
             while self._next() != "}":
                 pass
             return NOTHING
@@ -224,11 +228,11 @@ class _Reader:
         return char
 
     def _quotation(self) -> str | Required:
-        end = self._regex.find("\\E", self._at)
-        text = self._regex[self._at : end if end >= 0 else None]
-        self._at = len(self._regex) if end < 0 else end + 2
+        end = self._regex.find("\\E", self._position)
+        text = self._regex[self._position : end if end >= 0 else None]
+        self._position = len(self._regex) if end < 0 else end + 2
         if not text:
-            raise _UnclearError  # what a repetition behind it is about
+            raise _UnclearError  # the syntaxes differ in what a repetition after it repeats
         if not text.isascii():
             return NOTHING
         return text

@@ -1,4 +1,4 @@
-"""Texts that predicates require, as weaker predicates that indexes and bounds can answer."""
+"""Weaker predicates from the texts that patterns require; indexes and bounds can evaluate them."""
 
 from __future__ import annotations
 
@@ -25,79 +25,85 @@ from lockgate.pushdown.texts.regular_expressions import Every, Required, Text, r
 
 
 def required_literals(predicate: Predicate) -> Predicate:
-    """Return a predicate without patterns that is true wherever `predicate` is.
+    """Return a predicate without patterns that is true for all rows for which `predicate` is true.
 
-    LIKE becomes STARTS_WITH, ENDS_WITH and CONTAINS; RLIKE becomes the texts that it requires. An ILIKE or
-    RLIKE that ignores case stays if it has only one text, which `folded_text` returns. A negated comparison
-    of texts becomes IS NOT NULL.
+    LIKE becomes STARTS_WITH, ENDS_WITH and CONTAINS; RLIKE becomes the texts that it requires. An ILIKE, or
+    an RLIKE that ignores case, stays if it requires a single text, which `folded_text` returns. A negated
+    text comparison becomes IS NOT NULL.
     """
-    return _of(normalize(predicate))
+    return _weaken(normalize(predicate))
 
 
 def with_literals(predicate: Predicate) -> Predicate:
-    """Return an equal predicate without NOT that joins each pattern by AND with the texts it requires.
+    """Return an equivalent predicate without NOT, with each pattern ANDed with the texts it requires.
 
-    NOT remains around operators of texts.
+    NOT remains around text operators.
     """
-    return _joined(normalize(predicate))
+    return _add_literals(normalize(predicate))
 
 
-def _joined(predicate: Predicate) -> Predicate:
+def _add_literals(predicate: Predicate) -> Predicate:
     match predicate:
         case And(children):
-            return all_of(*(_joined(child) for child in children))
+            return all_of(*(_add_literals(child) for child in children))
         case Or(children):
-            return any_of(*(_joined(child) for child in children))
+            return any_of(*(_add_literals(child) for child in children))
         case Comparison(op=op) if op in PATTERNS:
-            weaker = _of(predicate)
+            weaker = _weaken(predicate)
             return predicate if weaker == predicate else all_of(predicate, weaker)
     return predicate
 
 
-def _of(predicate: Predicate) -> Predicate:
+def _weaken(predicate: Predicate) -> Predicate:
     match predicate:
         case And(children):
-            return all_of(*(_of(child) for child in children))
+            return all_of(*(_weaken(child) for child in children))
         case Or(children):
-            return any_of(*(_of(child) for child in children))
+            return any_of(*(_weaken(child) for child in children))
         case Comparison(op=op, literals=(literal,)) if op in PATTERNS:
-            return _required(predicate, literal) if literal.is_valid else predicate
+            return _required_by_pattern(predicate, literal) if literal.is_valid else predicate
         case Not(Comparison(op=op, field=field)) if op in PATTERNS or op in TEXT:
             return Comparison(Op.IS_NOT_NULL, field)
     return predicate
 
 
-def _required(node: Comparison, literal: pa.Scalar) -> Predicate:
+def _required_by_pattern(node: Comparison, literal: pa.Scalar) -> Predicate:
     match node.op:
         case Op.LIKE:
-            return _of_like(node, literal)
+            return _required_by_like(node, literal)
         case Op.ILIKE:
-            texts = [piece for piece in pieces_of(literal.as_py()) if piece]
-            return _valued(node, all_of(*(_ilike(node, each) for each in texts)))
+            pieces = [piece for piece in pieces_of(literal.as_py()) if piece]
+            return _or_not_null(node, all_of(*(_ilike(node, piece) for piece in pieces)))
         case Op.MATCH:
-            return _valued(node, all_of(*(_ilike(node, each) for each in words_of(literal.as_py()))))
-    return _valued(node, _of_regex(node, required_of(literal.as_py())))
+            return _or_not_null(node, all_of(*(_ilike(node, text) for text in words_of(literal.as_py()))))
+    return _or_not_null(node, _required_by_regex(node, required_of(literal.as_py())))
 
 
-def _valued(node: Comparison, found: Predicate) -> Predicate:
-    return Comparison(Op.IS_NOT_NULL, node.field) if isinstance(found, AlwaysTrue) else found
+def _or_not_null(node: Comparison, predicate: Predicate) -> Predicate:
+    return Comparison(Op.IS_NOT_NULL, node.field) if isinstance(predicate, AlwaysTrue) else predicate
 
 
-def _of_like(node: Comparison, literal: pa.Scalar) -> Predicate:
+def _required_by_like(node: Comparison, literal: pa.Scalar) -> Predicate:
     pieces = pieces_of(literal.as_py())
     first, last = pieces[0], pieces[-1]
     if len(pieces) == 1:
         return Comparison(Op.EQ, node.field, (pa.scalar(first, literal.type),))
-    asked = [(Op.STARTS_WITH, first), *((Op.CONTAINS, piece) for piece in pieces[1:-1]), (Op.ENDS_WITH, last)]
-    return _valued(
+    required = [
+        (Op.STARTS_WITH, first),
+        *((Op.CONTAINS, piece) for piece in pieces[1:-1]),
+        (Op.ENDS_WITH, last),
+    ]
+    return _or_not_null(
         node,
-        all_of(*(Comparison(op, node.field, (pa.scalar(text, literal.type),)) for op, text in asked if text)),
+        all_of(
+            *(Comparison(op, node.field, (pa.scalar(text, literal.type),)) for op, text in required if text)
+        ),
     )
 
 
 @lru_cache(1024)
 def pieces_of(pattern: str) -> tuple[str, ...]:
-    """Return the texts between the wildcards of a pattern of LIKE, the first and the last maybe empty."""
+    """Return the texts between the wildcards of a LIKE pattern; the first and the last may be empty."""
     pieces = [""]
     for char, is_wild in parts_of(pattern):
         if is_wild:
@@ -108,9 +114,9 @@ def pieces_of(pattern: str) -> tuple[str, ...]:
 
 
 def required_in_lower_case(node: Comparison) -> Predicate:
-    """Return a predicate of a column that is true wherever a comparison of LOWER(column) is.
+    """Return a predicate on a column that is true for all rows for which a comparison of LOWER(column) is.
 
-    Engines differ in what lower case is beyond ASCII, so its ILIKEs are for indexes, not for evaluation.
+    Engines differ in lower case beyond ASCII, so use its ILIKEs for indexes only, not to filter rows.
     """
     if not node.literals or not all(
         item.is_valid and pa.types.is_string(item.type) for item in node.literals
@@ -123,7 +129,7 @@ def required_in_lower_case(node: Comparison) -> Predicate:
         case Op.LIKE:
             return all_of(*(_ilike(node, piece) for piece in pieces_of(texts[0]) if piece))
         case Op.RLIKE:
-            return _of_regex(node, _folded(required_of(texts[0])))
+            return _required_by_regex(node, _folded(required_of(texts[0])))
     return AlwaysTrue()
 
 
@@ -138,22 +144,22 @@ def _ilike(node: Comparison, text: str) -> Comparison:
     return Comparison(Op.ILIKE, node.field, (pa.scalar(f"{ANY}{escaped}{ANY}"),))
 
 
-def _of_regex(node: Comparison, required: Required) -> Predicate:
+def _required_by_regex(node: Comparison, required: Required) -> Predicate:
     if isinstance(required, Text):
         if required.folded:
             return Comparison(Op.RLIKE, node.field, (pa.scalar(f"(?i){quoted(required.text)}"),))
         return Comparison(Op.CONTAINS, node.field, (pa.scalar(required.text),))
-    parts = [_of_regex(node, part) for part in required.parts]
+    parts = [_required_by_regex(node, part) for part in required.parts]
     return all_of(*parts) if isinstance(required, Every) else any_of(*parts)
 
 
 def folded_text(node: Comparison) -> str | None:
-    """Return the only text of an ILIKE or RLIKE that ignores case; None for any other comparison."""
+    """Return the single text that an ILIKE, or an RLIKE that ignores case, requires; None for others."""
     if not (node.literals and node.literals[0].is_valid):
         return None
     text = node.literals[0].as_py()
     if node.op is Op.ILIKE:
         pieces = [piece for piece in pieces_of(text) if piece]
         return pieces[0] if len(pieces) == 1 else None
-    found = required_of(text) if node.op is Op.RLIKE else None
-    return found.text if isinstance(found, Text) and found.folded else None
+    required = required_of(text) if node.op is Op.RLIKE else None
+    return required.text if isinstance(required, Text) and required.folded else None

@@ -1,8 +1,8 @@
-"""Letters of scripts without blanks between words, such as Han, kana and Thai, and the pieces of such texts.
+"""Scripts without blanks between words, such as Han, kana and Thai, and the indexed pieces of such texts.
 
-An *unspaced run* is one such letter, with all that follow it and their marks. Nobody sees in it where a word
-ends, so a search for a run finds it within longer ones. Korean has blanks, but particles follow its words
-without one. The ranges stand here, since versions of Unicode differ in what they know; a twin of
+An *unspaced run* is a longest sequence of such letters and their marks. It does not show where its words end,
+so a search finds a run inside longer ones. Korean counts as unspaced, because particles follow its words
+without a blank. The ranges are listed here, because versions of Unicode differ. The Java twin is
 `UnspacedLetters`.
 """
 
@@ -14,8 +14,8 @@ import pyarrow as pa
 
 Letters = npt.NDArray[np.uint32]
 
-# First and last letter, and how many letters the longest indexed pieces have that begin with one of them.
-# Scripts of thousands of letters have different pairs in most texts; of fewer letters it takes more.
+# First letter, last letter, and the length of the longest indexed piece that begins with such a letter. In
+# scripts of thousands of letters pairs are selective; smaller scripts need longer pieces.
 RANGES: tuple[tuple[int, int, int], ...] = (
     (0x0E00, 0x0E3E, 4),  # Thai
     (0x0E40, 0x0E4E, 4),
@@ -67,8 +67,8 @@ RANGES: tuple[tuple[int, int, int], ...] = (
     (0x20000, 0x2FFFD, 2),  # extensions of Han
     (0x30000, 0x3FFFD, 2),
 )
-# Other letters and signs of which all versions of Unicode say the same: Latin to Cyrillic, general and CJK
-# punctuation, full width, and selectors of variants.
+# Other characters that all versions of Unicode classify alike: Latin to Cyrillic, general and CJK
+# punctuation, full-width forms, and variation selectors.
 AGREED_RANGES: tuple[tuple[int, int], ...] = (
     (0x0000, 0x0377),
     (0x037A, 0x037F),
@@ -87,59 +87,59 @@ AGREED_RANGES: tuple[tuple[int, int], ...] = (
     (0xE0100, 0xE01EF),
 )
 UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last, _ in RANGES)
-"""The letters, as they stand between the brackets of a regular expression."""
+"""The unspaced letters, as a character class of a regular expression without its brackets."""
 AGREED = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in AGREED_RANGES) + UNSPACED
-"""All letters and signs that engines agree on, for the brackets of RE2."""
+"""The characters that all engines classify alike, as a character class of RE2 without its brackets."""
 _FIRSTS = np.array([first for first, _, _ in RANGES])
 _LASTS = np.array([last for _, last, _ in RANGES])
 _LENGTHS = np.array([length for _, _, length in RANGES])
-# Marks of other blocks that follow a letter begin pieces like those of the largest scripts.
-_OF_MARKS = 2
-_LONGEST = 4
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
+# Length of pieces that begin with a mark from another block, as in the largest scripts.
+_MARK_PIECE_LENGTH = 2
+_MAX_PIECE_LENGTH = 4
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def pieces(runs: pa.Array) -> pa.Array:
-    """Return the pieces of runs: at each letter the longest and the one that is a letter shorter.
+    """Return the indexed pieces of runs: at each letter the longest piece, and the one a letter shorter.
 
-    Few are repeated.
+    The result has few duplicates.
     """
     letters = _letters("\0".join(runs.to_pylist()))
     longest = np.where(letters == 0, 0, _longest_pieces(letters))
-    found = [_pieces(letters, longest, length) for length in range(1, _LONGEST + 1)]
-    return pa.chunked_array(found, pa.string()).combine_chunks()
+    pieces_by_length = [_pieces(letters, longest, length) for length in range(1, _MAX_PIECE_LENGTH + 1)]
+    return pa.chunked_array(pieces_by_length, pa.string()).combine_chunks()
 
 
 def _pieces(letters: Letters, longest: npt.NDArray[np.int64], length: int) -> pa.Array:
     if len(letters) < length:
         return pa.array([], pa.string())
     windows = np.lib.stride_tricks.sliding_window_view(letters, length)
-    at = longest[: len(windows)]
-    chosen = windows[((at == length) | (at == length + 1)) & (windows != 0).all(axis=1)]
-    texts = np.ascontiguousarray(_mostly_distinct(chosen)).view(f"<U{length}")
+    max_lengths = longest[: len(windows)]
+    chosen = windows[((max_lengths == length) | (max_lengths == length + 1)) & (windows != 0).all(axis=1)]
+    texts = np.ascontiguousarray(_nearly_distinct(chosen)).view(f"<U{length}")
     return pa.array(texts.ravel().tolist(), pa.string())
 
 
-def _mostly_distinct(windows: Letters) -> Letters:
-    """Return windows without repeated ones, but for a few that others come between."""
-    mixed = np.zeros(len(windows), np.uint64)
+def _nearly_distinct(windows: Letters) -> Letters:
+    """Return windows nearly without duplicates: sorted by hash, a collision can separate equal windows."""
+    hashes = np.zeros(len(windows), np.uint64)
     for column in windows.T:
-        mixed = mixed * _MIXER + column
-    ordered = windows[np.argsort(mixed)]
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[fresh]
+        hashes = hashes * _HASH_FACTOR + column
+    ordered = windows[np.argsort(hashes)]
+    is_new = np.ones(len(ordered), np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[is_new]
 
 
 def required_pieces(run: str) -> list[str]:
-    """Return the pieces that any text with a run must have, without those that lie within another."""
-    found, covered = [], 0
+    """Return the indexed pieces that every text with a run has, without pieces that lie inside another."""
+    pieces, covered = [], 0
     for start, longest in enumerate(_longest_pieces(_letters(run)).tolist()):
         end = min(start + longest, len(run))
         if end - start >= longest - 1 and end > covered:
-            found.append(run[start:end])
+            pieces.append(run[start:end])
             covered = end
-    return found
+    return pieces
 
 
 def _letters(text: str) -> Letters:
@@ -147,7 +147,7 @@ def _letters(text: str) -> Letters:
 
 
 def _longest_pieces(letters: Letters) -> npt.NDArray[np.int64]:
-    """Return how many letters the longest piece has that begins with a letter."""
-    at = np.maximum(np.searchsorted(_FIRSTS, letters, "right") - 1, 0)
-    among = (letters >= _FIRSTS[at]) & (letters <= _LASTS[at])
-    return np.where(among, _LENGTHS[at], _OF_MARKS)
+    """Return, for each letter, the length of the longest piece that begins with it."""
+    range_indexes = np.maximum(np.searchsorted(_FIRSTS, letters, "right") - 1, 0)
+    is_unspaced = (letters >= _FIRSTS[range_indexes]) & (letters <= _LASTS[range_indexes])
+    return np.where(is_unspaced, _LENGTHS[range_indexes], _MARK_PIECE_LENGTH)

@@ -1,4 +1,4 @@
-"""Accepted and remaining, and the report of a scan."""
+"""Accepted and remaining filters, and the report of a scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lockgate.pushdown import (
 SCHEMA = pa.schema([("day", pa.date32()), ("v", pa.int32())])
 
 
-def test_filters_are_sorted_into_accepted_and_remaining() -> None:
+def test_split_filters() -> None:
     day, value, broken = col("day").is_not_null(), col("v") < 3, col("w") == 1
     answer = split_filters(
         [day, value, None, broken],

@@ -1,4 +1,4 @@
-"""What conditions of Spark require is true wherever they are, whatever their unknown parts are."""
+"""The necessary predicate of a Spark condition is true for every row for which the condition is true."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("node", "wanted"), CASES)
-def test_what_a_condition_requires(node: dict[str, Any], wanted: str) -> None:
-    assert describe(necessary_condition(node)) == wanted
+@pytest.mark.parametrize(("node", "expected"), CASES)
+def test_necessary_condition(node: dict[str, Any], expected: str) -> None:
+    assert describe(necessary_condition(node)) == expected
 
 
-def test_a_column_that_is_evaluated_is_asked_for_no_text_in_whatever_case() -> None:
-    """Java's lower case of the value has the text, Arrow's has not."""
+def test_evaluated_columns_have_no_comparison_that_ignores_case() -> None:
+    """Java's lower case of the value contains the text, Arrow's does not."""
     node = op("OR", op("CONTAINS", lower(C), text("i\N{COMBINING DOT ABOVE}s")), op("=", C, text("x")))
-    wanted = necessary_condition(node, ("c",))
-    assert describe(wanted) == "c IS NOT NULL OR c = 'x'"
-    assert evaluate(wanted, {("c",): pa.scalar("İs")}) is True
+    expected = necessary_condition(node, ("c",))
+    assert describe(expected) == "c IS NOT NULL OR c = 'x'"
+    assert evaluate(expected, {("c",): pa.scalar("İs")}) is True
 
 
 LETTERS = st.sampled_from([*"abAB%_", "İ", "ı", "ſ", "é", "😀"])
@@ -87,7 +87,7 @@ Truth = bool | None
 
 @st.composite
 def leaves(draw: st.DrawFn) -> tuple[dict[str, Any], Any]:
-    """A leaf, and a function that says what it is for a value."""
+    """A comparison, and a function that evaluates it on a value."""
     kind = draw(st.sampled_from(["LIKE", "RLIKE", "=", "LOWER", "?", "IS_NULL"]))
     if kind == "RLIKE":
         regex = draw(REGEXES)
@@ -133,7 +133,7 @@ def joined(one: Truth, other: Truth, *, strong: bool) -> Truth:
 
 @settings(max_examples=examples(300))
 @given(conditions(), st.lists(st.one_of(st.none(), st.text(LETTERS, max_size=6)), min_size=1, max_size=5))
-def test_it_is_true_wherever_the_condition_is(
+def test_the_necessary_condition_keeps_all_matching_rows(
     condition: tuple[dict[str, Any], Any], values: list[str | None]
 ) -> None:
     node, meaning = condition

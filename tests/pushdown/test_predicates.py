@@ -1,4 +1,4 @@
-"""The ways to write a predicate, its text and its JSON."""
+"""Building predicates, their text and their JSON."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_predicate_in_an_if_is_refused() -> None:
         ),
         (col("f") == float("nan"), "f = DOUBLE 'nan'"),
         (col("y") == b"\x01\xff", "y = X'01FF'"),
-        (col("b") == True, "b = TRUE"),  # noqa: E712 - a predicate, not a truth
+        (col("b") == True, "b = TRUE"),  # noqa: E712 - builds a predicate
         (col("c") <= Decimal("1.50"), "c <= 1.50"),
         (AlwaysFalse(), "FALSE"),
         (And(()), "TRUE"),
@@ -133,7 +133,7 @@ def test_json_of_a_boolean_literal(arguments: str) -> None:
         ),
     ],
 )
-def test_json_that_cannot_be_pushed(node: object, why: str) -> None:
+def test_json_without_a_predicate_has_a_reason(node: object, why: str) -> None:
     assert from_json(node) is None
     assert why in str(reason_unsupported(node))
 
@@ -171,7 +171,7 @@ def test_any_json_has_a_text(node: object, text: str) -> None:
     assert describe_json(node) == text
 
 
-def test_json_refuses_what_spark_cannot_hold() -> None:
+def test_json_refuses_literals_that_spark_lacks() -> None:
     with pytest.raises(UnsupportedTypeError, match="finer"):
         to_json(Comparison(Op.EQ, ("a",), (pa.scalar(1, pa.timestamp("ns")),)))
     with pytest.raises(UnsupportedTypeError, match="no literals"):
@@ -199,7 +199,7 @@ def test_a_fraction_against_any_number(
     assert filter_table(table, col("f") < literal)["f"].to_pylist() == expected
 
 
-def test_a_float_column_is_compared_as_it_is_stored() -> None:
+def test_float_columns_compare_by_their_stored_value() -> None:
     table = pa.table({"f": pa.array([111.321], pa.float32())})  # stored as 111.3209991455...
     assert filter_table(table, col("f") < 111.321).num_rows == 1
     assert filter_table(table, col("f") == 111.321).num_rows == 0
@@ -212,7 +212,7 @@ def test_nested_fields_and_null_parents() -> None:
     assert filter_table(table, col("a", "b").is_null()).num_rows == 2
 
 
-def test_what_does_not_fit_the_schema_is_named() -> None:
+def test_errors_name_what_does_not_fit_the_schema() -> None:
     schema = pa.schema(
         [("planes", pa.int32()), ("at", pa.timestamp("us")), ("s", pa.struct([("x", pa.int8())]))]
     )
@@ -240,21 +240,21 @@ def test_what_does_not_fit_the_schema_is_named() -> None:
         ("string", ["a", "1"], pa.array(["a", "1"])),
     ],
 )
-def test_lists_are_read_at_once_as_their_values_are(kind: str, values: list[Any], expected: pa.Array) -> None:
+def test_lists_are_parsed_like_single_literals(kind: str, values: list[Any], expected: pa.Array) -> None:
     items = [{"value": value, "type": kind} for value in values]
-    found = from_json({"op": "IN", "args": [{"col": ["c"]}, *items]})
-    assert isinstance(found, Comparison)
-    assert [repr(each) for each in found.literals] == [repr(each) for each in expected]
+    predicate = from_json({"op": "IN", "args": [{"col": ["c"]}, *items]})
+    assert isinstance(predicate, Comparison)
+    assert [repr(each) for each in predicate.literals] == [repr(each) for each in expected]
     alone = [from_json({"op": "IN", "args": [{"col": ["c"]}, item]}) for item in items]
     assert [repr(each.literals[0]) for each in alone if isinstance(each, Comparison)] == [
-        repr(each) for each in found.literals
+        repr(each) for each in predicate.literals
     ]
 
 
-def test_a_list_names_its_value_that_is_of_another_type() -> None:
+def test_a_list_of_mixed_types_is_parsed() -> None:
     items = [{"value": value, "type": "long"} for value in (1, "2", 3)]
     assert reason_unsupported({"op": "IN", "args": [{"col": ["c"]}, *items]}) == "'2' is not a long"
     mixed = [{"value": 1, "type": "long"}, {"value": "a", "type": "string"}]
-    found = from_json({"op": "IN", "args": [{"col": ["c"]}, *mixed]})
-    assert isinstance(found, Comparison)
-    assert [each.type for each in found.literals] == [pa.int64(), pa.string()]
+    predicate = from_json({"op": "IN", "args": [{"col": ["c"]}, *mixed]})
+    assert isinstance(predicate, Comparison)
+    assert [each.type for each in predicate.literals] == [pa.int64(), pa.string()]

@@ -1,4 +1,4 @@
-"""The funnel runs pruners in order, counts what each leaves, and passes over those that do not apply."""
+"""The funnel runs pruners in order, counts what each keeps, and skips those that do not apply."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lockgate.pushdown import Count, Funnel, Pruner
 
 @dataclass
 class Below:
-    """Leaves out numbers from a limit on; a negative limit does not apply."""
+    """Keeps the numbers below a limit; a negative limit does not apply."""
 
     name: str
     limit: int
@@ -32,6 +32,6 @@ def test_a_funnel_counts_each_step() -> None:
     funnel = Funnel(count)
     pruners: list[Pruner[list[int]]] = [Below("ten", 10), Below("none", -1), Below("three", 3)]
     assert funnel.run(list(range(20)), pruners) == [0, 1, 2]
-    found = [(step.name, step.before.files, step.after.files, step.by) for step in funnel.steps]
-    assert found == [("ten", 20, 10, "n < 10"), ("three", 10, 3, "n < 3")]
+    steps = [(step.name, step.before.files, step.after.files, step.by) for step in funnel.steps]
+    assert steps == [("ten", 20, 10, "n < 10"), ("three", 10, 3, "n < 3")]
     assert counted == [20, 10, 3], "each state is counted once"

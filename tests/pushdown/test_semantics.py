@@ -1,4 +1,4 @@
-"""All visitors agree with a plain evaluation written here from SQL's rules, on random rows and predicates."""
+"""All visitors agree with an oracle of SQL's rules, on random rows and predicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RELAXED = settings(max_examples=examples(300), suppress_health_check=list(Health
 
 
 def order_key(value: object) -> object:
-    """A key that sorts as Spark does, exact between all number types."""
+    """Return a sort key in Spark's order, exact across number types."""
     if isinstance(value, bool | bytes):
         return value
     if isinstance(value, str):
@@ -153,10 +153,10 @@ def test_json_round_trip_keeps_the_meaning(generated: SimpleNamespace, data: st.
 def test_residual_keeps_the_same_rows(generated: SimpleNamespace, data: st.DataObject) -> None:
     predicate = data.draw(generated.predicates)
     table = pa.Table.from_pylist(data.draw(generated.rows), generated.schema)
-    known = data.draw(st.lists(st.sampled_from(table.column_names), unique=True))
+    field_names = data.draw(st.lists(st.sampled_from(table.column_names), unique=True))
     for index in range(table.num_rows):
         row = by_path(table, index)
-        rest = residual(predicate, {(name,): row[(name,)] for name in known})
+        rest = residual(predicate, {(name,): row[(name,)] for name in field_names})
         assert bool(evaluate(rest, row)) is bool(evaluate(predicate, row))
 
 
@@ -165,7 +165,7 @@ def statistics(column: pa.ChunkedArray, *, lossy: bool) -> ColumnStatistics:
     ranked = sorted(values, key=key_of)
     nulls = column.null_count
     if pa.types.is_floating(column.type):
-        # As ORC writes them: NaN is not covered by the bounds, or, when it came first, is both of them.
+        # As ORC writes them: the bounds omit NaN, or both are NaN if it was the first value.
         if values and math.isnan(values[0].as_py()):
             return ColumnStatistics(values[0], values[0], nulls)
         ranked = [cell for cell in ranked if not math.isnan(cell.as_py())]

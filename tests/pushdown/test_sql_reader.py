@@ -1,4 +1,4 @@
-"""The reader of conditions in SQL: texts and patterns as Spark reads them."""
+"""The parser of SQL conditions: texts and patterns with Spark's meaning."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ VECTORS = json.loads((Path(__file__).parents[1] / "fixtures" / "sql_texts.json")
 
 
 @pytest.mark.parametrize(("text", "value"), VECTORS["texts"])
-def test_texts_are_what_they_are_in_spark(text: str, value: str) -> None:
-    found = parse_condition(f"c = {text}")
-    assert isinstance(found, Comparison)
-    assert found.literals[0].as_py() == value
+def test_texts_have_sparks_values(text: str, value: str) -> None:
+    predicate = parse_condition(f"c = {text}")
+    assert isinstance(predicate, Comparison)
+    assert predicate.literals[0].as_py() == value
 
 
 @pytest.mark.parametrize(("value", "pattern", "is_like"), VECTORS["likes"])
@@ -33,10 +33,10 @@ def test_patterns_match_as_in_spark(value: str, pattern: str, is_like: bool) -> 
 @pytest.mark.parametrize(
     "text", ["it's", "a\\tb", "\\%_", "a\nb", "${x}", "$\\{x}", "", "'", "\\", "\\u0041", "\0"]
 )
-def test_written_texts_are_read_again(text: str) -> None:
-    found = parse_condition(f"c = {sql_text(text)}")
-    assert isinstance(found, Comparison)
-    assert found.literals[0].as_py() == text
+def test_sql_texts_round_trip(text: str) -> None:
+    predicate = parse_condition(f"c = {sql_text(text)}")
+    assert isinstance(predicate, Comparison)
+    assert predicate.literals[0].as_py() == text
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_written_texts_are_read_again(text: str) -> None:
     ],
 )
 def test_simple_patterns_can_be_pruned(pattern: str, op: Op) -> None:
-    found = parse_condition(f"c LIKE {pattern}")
-    assert isinstance(found, Comparison)
-    assert found.op is op
+    predicate = parse_condition(f"c LIKE {pattern}")
+    assert isinstance(predicate, Comparison)
+    assert predicate.op is op
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_simple_patterns_can_be_pruned(pattern: str, op: Op) -> None:
         "c LIKE 1",
     ],
 )
-def test_what_spark_may_read_in_another_way_is_refused(text: str) -> None:
+def test_ambiguous_texts_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_condition(text)
 
 
-def test_conditions_are_read_to_a_bounded_depth() -> None:
-    """Row filters of policies are read here, too; signs in a row have no depth."""
+def test_the_depth_of_parentheses_is_limited() -> None:
+    """The parser also reads row filters of policies; repeated minus signs add no depth."""
     assert parse_condition("(" * 64 + "c = 1" + ")" * 64) == parse_condition("c = 1")
     with pytest.raises(InputError, match="parentheses nest deeper than 64 levels at token 65"):
         parse_condition("(" * 65 + "c = 1" + ")" * 65)

@@ -1,4 +1,4 @@
-"""Which files statistics exclude, and which they must not."""
+"""Files that statistics may exclude, and files that they must not."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ STATISTICS = {("i",): INTS, ("s",): TEXTS, ("n",): NULLS, ("f",): FLOATS}
         (col("i") > 20, False),
         (~(col("i") <= 20), False),
         (col("i").is_null(), False),
-        (col("i") == None, False),  # noqa: E711 - a predicate, not a question about None
+        (col("i") == None, False),  # noqa: E711 - builds a predicate
         (col("i").eq_null_safe(None), False),
-        (col("i") == "x", True),  # cannot be compared, so nothing is known
+        (col("i") == "x", True),  # types do not compare, so the file may match
         (col("s").starts_with("ab"), True),
         (col("s").starts_with("b"), False),
         (~col("s").starts_with("ab"), False),
@@ -44,7 +44,7 @@ STATISTICS = {("i",): INTS, ("s",): TEXTS, ("n",): NULLS, ("f",): FLOATS}
         (~col("n").starts_with("a"), False),
         (col("n").is_null(), True),
         (col("n").is_not_null(), False),
-        # Writers leave NaN, the greatest of all, out of their bounds.
+        # Writers omit NaN, the greatest of all values, from their bounds.
         (col("f") > 5, True),
         (col("f") == NAN, True),
         (col("f") >= NAN, True),
@@ -65,12 +65,12 @@ def test_an_empty_file_matches_nothing() -> None:
     assert not may_match(AlwaysTrue(), {}, 0)
 
 
-def test_a_float_column_known_to_hold_no_nan_is_bounded() -> None:
+def test_float_bounds_count_without_nan() -> None:
     bounded = ColumnStatistics(pa.scalar(-1.0), pa.scalar(1.0), 0, nan_count=0)
     assert not may_match(col("f") > 5, {("f",): bounded}, 5)
 
 
-def test_a_minimum_that_is_nan_says_nothing() -> None:
+def test_a_nan_minimum_excludes_nothing() -> None:
     first = ColumnStatistics(pa.scalar(NAN), pa.scalar(NAN), 0)
     assert may_match(col("f") < 0, {("f",): first}, 5)
 

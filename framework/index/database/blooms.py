@@ -28,7 +28,7 @@ class Blooms:
     keys_a_value = PROBES
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether values of a type can be told apart by bytes or numbers that all writers agree on."""
+        """Return whether values of a type can be told apart by bytes or numbers that all writers agree on."""
         return value_kind_of(data_type) is not None
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:

@@ -68,11 +68,11 @@ class Bounds:
     of_manifests = True
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether manifests tell bounds of a type."""
+        """Return whether manifests tell bounds of a type."""
         return has_bounds(data_type)
 
     def chooses(self, data_type: DataType) -> bool:
-        """Say whether `auto` takes columns of a type: numbers and times."""
+        """Return whether `auto` takes columns of a type: numbers and times."""
         return has_bounds(data_type) and not data_type.is_string
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
@@ -246,7 +246,7 @@ class BoundsParticipant:
 
 
 def lacks_bounds(table: TableHandle, snapshot: Snapshot | None) -> bool:
-    """Say whether a manifest of a snapshot could have bounds, and has none."""
+    """Return whether a manifest of a snapshot could have bounds, and has none."""
     fields = bounded_fields(table.schema)
     if not fields or snapshot is None:
         return False

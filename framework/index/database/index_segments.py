@@ -59,7 +59,7 @@ def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
 
 
 def is_sound(segment: Segment) -> bool:
-    """Say whether all of a segment can be read; a warning says why not."""
+    """Return whether all of a segment can be read; a warning says why not."""
     try:
         with damage_named(segment.name):
             for part in segment.parts.values():

@@ -93,7 +93,7 @@ class _Side:
 
     @property
     def is_looked_up(self) -> bool:
-        """Say whether the table's options have scans use an index of the column's values."""
+        """Return whether the table's options have scans use an index of the column's values."""
         if self.field is None or not self.table.options.get_option(INDEX_READ):
             return False
         wanted = indexed_fields(self.table.schema)

@@ -37,7 +37,7 @@ _LONG = np.iinfo(np.int64)
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Say whether manifests tell least and greatest values of a type that are compared as they are."""
+    """Return whether manifests tell least and greatest values of a type that are compared as they are."""
     return is_bounded(data_type) and data_type.kind is not Kind.CHAR
 
 
@@ -76,7 +76,7 @@ class ManifestExtents:
         )
 
     def is_of(self, meta: ManifestFileMeta) -> bool:
-        """Say whether a list of manifests speaks of the same one."""
+        """Return whether a list of manifests speaks of the same one."""
         given = (meta.file_name, meta.file_size, meta.num_added_files, meta.num_deleted_files)
         return given == (self.name, self.size, self.files, 0)
 
@@ -101,7 +101,7 @@ class ManifestBounds:
         return found if found is not None and found.is_of(meta) else None
 
     def covers_current_type(self, field: DataField) -> bool:
-        """Say whether bounds of a column, as it was written, are those of its values today."""
+        """Return whether bounds of a column, as it was written, are those of its values today."""
         written = self.types.get(field.id)
         if written is None or not has_bounds(field.type):
             return False

@@ -41,7 +41,7 @@ class Values:
     """Whole values: `=`, `<=>` and IN, lists of thousands too."""
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether values of a type can be told apart by bytes or numbers that all writers agree on."""
+        """Return whether values of a type can be told apart by bytes or numbers that all writers agree on."""
         return value_kind_of(data_type) is not None
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
@@ -62,7 +62,7 @@ class Ngrams:
     """Pieces of texts, three bytes long and in lower case: what contains, begins or ends with a text."""
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether values are texts without padding."""
+        """Return whether values are texts without padding."""
         return data_type.kind is Kind.VARCHAR
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:

@@ -57,7 +57,7 @@ class ByIndex:
         mask = np.ones(len(files), np.bool_)
         for segment, places in answers.found():
             at, numbers = files.positions(segment.name, segment.files.numbers.get)
-            mask[at] &= segment.files.having(places)[numbers]
+            mask[at] &= segment.files.files_with(places)[numbers]
         self.note = answers.note
         return None if mask.all() else mask
 
@@ -162,7 +162,7 @@ class _Answers:
         column = self._field(comparison)
         for name, part in segment.parts.items() if column is not None else ():
             if column is not None and _fits(name, column):
-                places = part.unknown | self._of_part(comparison, name, part)
+                places = part.uncovered | self._of_part(comparison, name, part)
                 found = places if found is None else found & places
         return found
 
@@ -203,7 +203,7 @@ class _Answers:
 
 
 def _fits(name: PartName, column: DataField) -> bool:
-    """Say whether a part is of a column, whose values have stayed what they were written as."""
+    """Return whether a part is of a column, whose values have stayed what they were written as."""
     if name.field != column.id or kind_of(name) is None:
         return False
     written = parse_type(name.type)

@@ -25,7 +25,7 @@ class Words:
     version = 2
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether values are texts without padding."""
+        """Return whether values are texts without padding."""
         return data_type.kind is Kind.VARCHAR
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:

@@ -45,7 +45,7 @@ def shown_columns(schema: pa.Schema, encrypted: Collection[str]) -> dict[str, Ma
 
 
 def exposure_message(target: str, shown: Mapping[str, Marks], how: str) -> str:
-    """Say which values `target` gets in the clear, and by `how` what to do."""
+    """Return which values `target` gets in the clear, and by `how` what to do."""
     flows = []
     for column, marks in shown.items():
         origins = sorted({f"{each['column']} of {each['table']}" for each in marks})

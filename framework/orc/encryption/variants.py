@@ -125,7 +125,7 @@ class Variants:
         return self._keys[variant]
 
     def is_proven(self, variant: int, stripe: int) -> bool:
-        """Say whether the key of a variant in a stripe is known to be the right one."""
+        """Return whether the key of a variant in a stripe is known to be the right one."""
         return (variant, self._stripe_keys[stripe][variant]) in self._proven
 
     def set_proven(self, variant: int, stripe: int) -> None:
@@ -216,7 +216,7 @@ def _plausible(statistics: proto.Message, most: int) -> bool:
 
 
 def _repeats(tail: Tail, column: int) -> bool:
-    """Say whether a column is in a list or map, where it may have more values than there are rows."""
+    """Return whether a column is in a list or map, where it may have more values than there are rows."""
     return any(
         type_.kind in (TypeKind.LIST, TypeKind.MAP) and number < column <= tail.types.last[number]
         for number, type_ in enumerate(tail.types.types[:column])

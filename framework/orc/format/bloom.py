@@ -58,7 +58,7 @@ def hashes_of(
 
 
 def may_hold(bloom: proto.Message, hashes: Iterable[int]) -> bool:
-    """Say whether one of the hashed values may be in the filter; False is certain."""
+    """Return whether one of the hashed values may be in the filter; False is certain."""
     bits, functions = bloom.utf8bitset, bloom.num_hash_functions
     if not bits or len(bits) % 8 or not functions:
         return True

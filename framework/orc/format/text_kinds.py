@@ -41,7 +41,7 @@ def text_kind(field: pa.Field) -> tuple[TypeKind, int] | None:
 
 
 def holds_text_kinds(fields: Iterable[pa.Field]) -> bool:
-    """Say whether any of the fields, or what is in them, is CHAR or VARCHAR."""
+    """Return whether any of the fields, or what is in them, is CHAR or VARCHAR."""
     return any(
         text_kind(field) is not None
         or holds_text_kinds(field.type.field(index) for index in range(field.type.num_fields))

@@ -112,7 +112,7 @@ class Coverage:
                 position = granule.end
 
     def fits(self, granule: Granule, data: memoryview) -> bool:
-        """Say whether the stored bytes of a granule are those that were tagged."""
+        """Return whether the stored bytes of a granule are those that were tagged."""
         offset = granule.tag * TAG_LENGTH
         tag = self._tags[offset : offset + TAG_LENGTH]
         return self._mac.fits(tag, granule.stripe, granule.ordinal, granule.number, data)

@@ -52,7 +52,7 @@ class Mac:
         return self._aead.encrypt(_NONCE.pack(stripe, ordinal, granule), b"", data)
 
     def fits(self, tag: Buffer, stripe: int, ordinal: int, granule: int, data: Buffer) -> bool:
-        """Say whether `tag` is that of the granule."""
+        """Return whether `tag` is that of the granule."""
         return compare_digest(tag, self.tag(stripe, ordinal, granule, data))
 
     def tail_tag(self, data: Buffer) -> bytes:
@@ -60,7 +60,7 @@ class Mac:
         return self._aead.encrypt(_TAIL_NONCE, b"", data)
 
     def tail_fits(self, tag: Buffer, data: Buffer) -> bool:
-        """Say whether `tag` is that of the tail."""
+        """Return whether `tag` is that of the tail."""
         return compare_digest(tag, self.tail_tag(data))
 
 

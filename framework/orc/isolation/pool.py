@@ -54,7 +54,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Say whether the process runs."""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def end(self, patience: float = 0.0) -> int:

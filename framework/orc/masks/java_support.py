@@ -22,7 +22,7 @@ _DIGEST = 64
 
 
 def why_not_java(encryption: Encryption, fields: Sequence[DataField]) -> str | None:
-    """Say why Spark could not write a table with these columns, and what to do instead; None if it can."""
+    """Return why Spark could not write a table with these columns, and what to do instead; None if it can."""
     types = {field.name: field.type for field in fields}
 
     def path_of(name: str) -> Path:

@@ -110,7 +110,7 @@ class TextRedaction:
 
 
 def keeps(ranges: Ranges, index: int, length: int) -> bool:
-    """Say whether the character at `index` of a text of `length` characters is within `ranges`."""
+    """Return whether the character at `index` of a text of `length` characters is within `ranges`."""
     return any(
         (first if first >= 0 else length + first) <= index <= (last if last >= 0 else length + last)
         for first, last in ranges.items()

@@ -18,7 +18,7 @@ from lockgate.framework.orc.sources.file_source import Source
 
 
 def leaks_bloom_filters(source: Source, tail: Tail, stripes: Iterable[Stripe], root: int) -> bool:
-    """Say whether Bloom filters of the encrypted column `root`, or in it, are in the clear.
+    """Return whether Bloom filters of the encrypted column `root`, or in it, are in the clear.
 
     The mask has one for each row group, and any more are of the values. One that cannot be read counts as a
     leak.

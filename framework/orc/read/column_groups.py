@@ -43,11 +43,11 @@ class ColumnGroups:
         return layout_of(self.kind, self.streams.encoding.kind, present)
 
     def can_start_at(self, groups: Iterable[int]) -> bool:
-        """Say whether there are plausible positions of all of these row groups."""
+        """Return whether there are plausible positions of all of these row groups."""
         return all(self._plausible(self.positions(group)) for group in groups)
 
     def can_cut(self, kind: int) -> bool:
-        """Say whether the column has streams of this kind, and they can be cut."""
+        """Return whether the column has streams of this kind, and they can be cut."""
         layout = self.layout
         return layout is not None and (kind in layout.shared or kind in dict(layout.parts))
 

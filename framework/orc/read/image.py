@@ -71,7 +71,7 @@ class Projection:
 
     @property
     def plain(self) -> bool:
-        """Say whether Arrow can be asked for these columns by name: unchanged ones, none named like a
+        """Return whether Arrow can be asked for these columns by name: unchanged ones, none named like a
         path.
         """
         changed = self.dropped or self.replaced or not self.whole

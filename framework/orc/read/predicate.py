@@ -64,7 +64,7 @@ class RowFilter:
         return table.filter(self._expression)
 
     def may_match(self, statistics: Mapping[str, ColumnStatistics], rows: int) -> bool:
-        """Say whether a file or stripe of `rows` rows with these statistics may hold such a row; False is
+        """Return whether a file or stripe of `rows` rows with these statistics may hold such a row; False is
         certain.
         """
         if self.predicate is None:
@@ -91,7 +91,7 @@ class RowFilter:
 
 
 def may_be_true(predicate: Predicate, leaf: Callable[[Predicate, Comparison], bool]) -> bool:
-    """Say whether a normalized predicate may be true where `leaf` says which comparisons may.
+    """Return whether a normalized predicate may be true where `leaf` says which comparisons may.
 
     `leaf` is asked with a comparison, or with NOT around one, and the comparison itself.
     """

@@ -153,7 +153,7 @@ class EncryptedOrcFile:
 
     @property
     def integrity(self) -> Status:
-        """Say whether reads check the file by its tags: "verified", "absent" (it has none), "unverified" (no
+        """Return whether reads check the file by its tags: "verified", "absent" (it has none), "unverified" (no
         held key opens them) or "ignored".
         """
         return self._integrity

@@ -169,7 +169,7 @@ class RowGroupSelection:
         return Dictionaries(read)
 
     def _is_flat(self, node: Comparison) -> bool:
-        """Say whether the comparison is one of a flat column, not of a part of one or of a nested one."""
+        """Return whether the comparison is one of a flat column, not of a part of one or of a nested one."""
         return len(node.field) == 1 and not pa.types.is_nested(self._type(node))
 
     def _column(self, node: Comparison) -> ColumnGroups:

@@ -206,7 +206,7 @@ class StripeDecoder:
 
 
 def _holds_text(data_type: pa.DataType) -> bool:
-    """Say whether a type is text, or nested with text inside."""
+    """Return whether a type is text, or nested with text inside."""
     inner = (data_type.field(number).type for number in range(data_type.num_fields))
     return bool(pa.types.is_string(data_type)) or any(_holds_text(each) for each in inner)
 

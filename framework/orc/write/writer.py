@@ -272,7 +272,7 @@ def _codec(name: str) -> str:
 
 
 def _holds_times(type_: pa.DataType) -> bool:
-    """Say whether there are timestamps in it, which Arrow alone may write wrongly."""
+    """Return whether there are timestamps in it, which Arrow alone may write wrongly."""
     return pa.types.is_timestamp(type_) or any(
         _holds_times(type_.field(index).type) for index in range(type_.num_fields)
     )

@@ -1,4 +1,4 @@
-"""Answers of file indexes: never without a matching row, exact where bitmaps answer; and their bytes."""
+"""Rows that file indexes return: all matching rows, exactly these from bitmaps; and the indexes' bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLUMNS: dict[ValueKind, tuple[pa.DataType, list[Any]]] = {
     ValueKind.MICROS: (pa.timestamp("us", "UTC"), [each.replace(tzinfo=datetime.UTC) for each in MOMENTS]),
     ValueKind.DECIMAL: (pa.decimal128(5, 2), [Decimal(n) / 100 for n in (-99999, -1, 0, 150, 99999)]),
 }
-# Literals of other types than the column's, which Spark hands over where types were widened.
+# Literals of other types than the column's, as Spark sends them after a type was widened.
 OTHERS = [1.5, -2.5, 7, 2**62, Decimal("1.5"), Decimal("0.005"), NAN, 300, "a", b"a"]
 COMPARISONS = [Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.EQ_NULL_SAFE]
 
@@ -58,7 +58,7 @@ def cases(draw: st.DrawFn) -> tuple[ValueKind, pa.Array, Predicate]:
     if kind not in (ValueKind.MILLIS, ValueKind.MICROS):
         literals |= st.sampled_from([pa.scalar(value) for value in OTHERS])
     leaves = st.builds(lambda op, value: col("c")._compare(op, value), st.sampled_from(COMPARISONS), literals)
-    leaves |= st.builds(lambda found: col("c").isin(found), st.lists(literals, max_size=4))
+    leaves |= st.builds(lambda result: col("c").isin(result), st.lists(literals, max_size=4))
     leaves |= st.sampled_from([col("c").is_null(), col("c").is_not_null()])
     if kind is ValueKind.TEXT:
         leaves |= st.builds(lambda text: col("c").starts_with(text), st.sampled_from(TEXTS))
@@ -87,7 +87,7 @@ PARAMETERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def truth(predicate: Predicate, column: pa.Array) -> set[int]:
-    """The matching rows, one by one; all where types cannot be compared."""
+    """Return the matching rows, one by one; all rows if the types do not compare."""
     from lockgate.errors import UnsupportedTypeError
 
     try:
@@ -98,16 +98,16 @@ def truth(predicate: Predicate, column: pa.Array) -> set[int]:
 
 @settings(max_examples=examples(150))
 @given(cases())
-def test_no_matching_row_is_left_out(case: tuple[ValueKind, pa.Array, Predicate]) -> None:
+def test_indexes_return_all_matching_rows(case: tuple[ValueKind, pa.Array, Predicate]) -> None:
     kind, column, predicate = case
     expected = truth(predicate, column)
-    fitting = [(name, given) for name, given in PARAMETERS if kind in INDEX_KINDS[name].values]
-    for name, given_ in fitting:
+    supported = [(name, parameters) for name, parameters in PARAMETERS if kind in INDEX_KINDS[name].values]
+    for name, given_ in supported:
         indexed = IndexedColumn(kind, column.type, {name: write_index(name, kind, column, given_)})
         answer = matching_rows(predicate, {("c",): indexed}, len(column))
         kept = set(range(len(column))) if answer is True else set() if answer is False else set(answer)
         assert expected <= kept <= set(range(len(column))), name
-    together = {name: write_index(name, kind, column) for name, _ in fitting}
+    together = {name: write_index(name, kind, column) for name, _ in supported}
     answer = matching_rows(predicate, {("c",): IndexedColumn(kind, column.type, together)}, len(column))
     assert answer is True or expected <= (set() if answer is False else set(answer))
 
@@ -127,10 +127,10 @@ def test_no_matching_row_is_left_out(case: tuple[ValueKind, pa.Array, Predicate]
         ((col("c") == 1.5) | col("c").is_null(), [0, 4, 5]),
         ((col("c") == 7) | (col("other") == 1), None),
         ((col("c") == 7) & (col("other") == 1), []),
-        (col("c") == None, []),  # noqa: E711 - a predicate, not a question about None
+        (col("c") == None, []),  # noqa: E711 - builds a predicate
     ],
 )
-def test_an_index_answers_with_matching_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:
+def test_indexes_return_exact_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:
     column = pa.array([1.5, 0.0, -0.0, NAN, None, 1.5])
     data = write_index(name, ValueKind.DOUBLE, column)
     answer = matching_rows(predicate, {("c",): IndexedColumn(ValueKind.DOUBLE, column.type, {name: data})}, 6)
@@ -156,42 +156,42 @@ def test_a_range_bitmap_orders_floating_point_values(predicate: Predicate, rows:
 
 
 def test_empty_indexes() -> None:
-    """An empty index is of a column that has no value."""
+    """An empty index stands for a column with only nulls."""
     columns: Columns = {("c",): IndexedColumn(ValueKind.INT, pa.int32(), {BITMAP: None})}
     for predicate in (col("c") == 1, col("c") != 1, col("c").is_not_null(), col("c") < 1):
         assert matching_rows(predicate, columns) is False
     assert matching_rows(col("c").is_null(), columns) is True
 
 
-def test_indexes_of_other_kinds_say_nothing() -> None:
+def test_unknown_index_kinds_keep_all_rows() -> None:
     columns: Columns = {("c",): IndexedColumn(ValueKind.INT, pa.int32(), {"bsi": b"\1\2", "own": None})}
     assert matching_rows(col("c") == 1, columns, 5) is True
 
 
 @settings(max_examples=examples(40))
 @given(st.dictionaries(st.text(max_size=5), st.dictionaries(st.text(max_size=5), st.none() | st.binary())))
-def test_a_container_is_read_as_it_was_written(indexes: dict[str, dict[str, bytes | None]]) -> None:
+def test_containers_round_trip(indexes: dict[str, dict[str, bytes | None]]) -> None:
     assert read_container(write_container(indexes), "f.index") == indexes
 
 
 @pytest.mark.parametrize("name", [BLOOM_FILTER, BITMAP, RANGE_BITMAP])
-def test_damage_is_an_error_or_an_answer(name: str) -> None:
-    """Whatever one byte becomes, nothing but CorruptFileError is raised; a cut container always raises."""
+def test_damaged_bytes_raise_only_corrupt_file_error(name: str) -> None:
+    """Any change of one byte raises CorruptFileError or nothing; a truncated container always raises it."""
     column = pa.array([None, *(f"value {n % 7}" for n in range(60)), "single"])
     whole = write_container({"c": {name: write_index(name, ValueKind.TEXT, column, None)}})
     for place in range(len(whole)):
         damaged = bytearray(whole)
         damaged[place] ^= 0x81
         with suppress(CorruptFileError), damage_named("f.index"):
-            for found in read_container(bytes(damaged), "f.index").values():
-                columns: Columns = {("c",): IndexedColumn(ValueKind.TEXT, pa.string(), found)}
+            for result in read_container(bytes(damaged), "f.index").values():
+                columns: Columns = {("c",): IndexedColumn(ValueKind.TEXT, pa.string(), result)}
                 matching_rows(col("c").isin(["value 3", "single"]) | col("c").is_null(), columns, 62)
     for length in range(0, len(whole) - 1, 7):
         with pytest.raises(CorruptFileError):
             read_container(whole[:length], "f.index")
 
 
-def test_an_index_of_another_file_is_damage() -> None:
+def test_an_index_with_another_row_count_is_refused() -> None:
     data = write_index(BITMAP, ValueKind.INT, pa.array([1, 2], pa.int32()))
     columns: Columns = {("c",): IndexedColumn(ValueKind.INT, pa.int32(), {BITMAP: data})}
     with pytest.raises(ValueError, match="of 2 rows, not of 3"):
@@ -199,14 +199,14 @@ def test_an_index_of_another_file_is_damage() -> None:
 
 
 def test_hashes_equal_known_answers() -> None:
-    """Known answers of XXH64, seed 0, for each way through the last bytes."""
-    known = {
+    """XXH64 with seed 0 has these values for each remainder of the length."""
+    hashes = {
         b"": 0xEF46DB3751D8E999,
         b"abc": 0x44BC2CF5AD770999,
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
-    found = hashes_of(ValueKind.BYTES, pa.array(list(known), pa.binary()))
-    assert found.view(np.uint64).tolist() == list(known.values())
+    result = hashes_of(ValueKind.BYTES, pa.array(list(hashes), pa.binary()))
+    assert result.view(np.uint64).tolist() == list(hashes.values())
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_hashes_equal_known_answers() -> None:
         ),
     ],
 )
-def test_bytes_are_those_of_paimon(kind: ValueKind, column: pa.Array, bloom: str, ranges: str) -> None:
-    """The layout of Paimon 1.4.2, whose Java wrote the same bytes as what these were compared with."""
+def test_bytes_equal_paimons(kind: ValueKind, column: pa.Array, bloom: str, ranges: str) -> None:
+    """Hashes of the bytes that the Java core of Paimon 1.4.2 writes."""
     assert write_index(BLOOM_FILTER, kind, column, {"items": 4, "fpp": 0.1}).hex() == bloom
     assert write_index(RANGE_BITMAP, kind, column).hex() == ranges

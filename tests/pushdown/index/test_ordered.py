@@ -1,4 +1,4 @@
-"""Distinct numbers and membership, next to numpy's own."""
+"""Distinct numbers and membership, compared with numpy's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lockgate.pushdown.index.ordered import are_in, distinct
 
 @pytest.mark.parametrize("kind", [np.int32, np.uint64])
 @pytest.mark.parametrize("count", [0, 1, 2, 1000])
-def test_as_numpy_does(kind: type, count: int) -> None:
+def test_results_equal_numpys(kind: type, count: int) -> None:
     random = np.random.default_rng(count)
     values = random.integers(0, 50, count).astype(kind)
     ordered = distinct(random.integers(0, 90, count // 2).astype(kind))

@@ -1,4 +1,4 @@
-"""Patterns mean what Python's `re` says, and what they require is true wherever they are, on any Unicode."""
+"""Patterns match as Python's `re` does, and every matching text meets their required literals."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("predicate", "wanted"), CASES)
-def test_what_is_required(predicate: Predicate, wanted: str | None) -> None:
-    wanted = wanted or (
+@pytest.mark.parametrize(("predicate", "expected"), CASES)
+def test_required_literals(predicate: Predicate, expected: str | None) -> None:
+    expected = expected or (
         "contains(c, 'foo') OR "
         "contains(c, 'b') AND (contains(c, 'ar') OR contains(c, 'az')) AND contains(c, 'q')"
     )
-    assert describe(required_literals(predicate)) == wanted
+    assert describe(required_literals(predicate)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_what_is_required(predicate: Predicate, wanted: str | None) -> None:
         ),
     ],
 )
-def test_what_syntaxes_disagree_on_requires_nothing_false(regex: str) -> None:
-    """The literal of a branch that one of the syntaxes does not read so is not required."""
+def test_ambiguous_syntax_requires_nothing_wrong(regex: str) -> None:
+    """A literal is not required if one of the syntaxes reads the expression in another way."""
     found = describe(required_literals(col("c").rlike(regex)))
     assert found in ("c IS NOT NULL", "contains(c, 'c')", "contains(c, 'a')")
 
 
-def test_patterns_that_are_none_are_refused() -> None:
+def test_invalid_patterns_are_refused() -> None:
     rows = pa.table({"c": ["a"]})
     with pytest.raises(InputError, match="a backslash stands before"):
         filter_table(rows, col("c").like(r"\a"))
@@ -97,16 +97,16 @@ def test_patterns_that_are_none_are_refused() -> None:
         with_escape("a!b", "!")
 
 
-def test_bounds_leave_out_files_by_the_beginning_of_a_pattern() -> None:
-    known = {("c",): ColumnStatistics(pa.scalar("m"), pa.scalar("p"), 0)}
-    assert not may_match(col("c").like("abc%x"), known)
-    assert not may_match(col("c").like("abc"), known)
-    assert may_match(col("c").like("n%"), known)
-    assert may_match(col("c").ilike("abc%"), known)
-    assert may_match(~col("c").like("n%"), known)
+def test_bounds_exclude_files_by_the_prefix_of_a_pattern() -> None:
+    bounds = {("c",): ColumnStatistics(pa.scalar("m"), pa.scalar("p"), 0)}
+    assert not may_match(col("c").like("abc%x"), bounds)
+    assert not may_match(col("c").like("abc"), bounds)
+    assert may_match(col("c").like("n%"), bounds)
+    assert may_match(col("c").ilike("abc%"), bounds)
+    assert may_match(~col("c").like("n%"), bounds)
 
 
-# Few letters, so that patterns are found; those that fold to ASCII among them.
+# Few letters, so that patterns often match; some of them fold to ASCII.
 LETTERS = st.sampled_from(
     [*"aAbBsSkKiI %_\\.()|*", "\n", "\0", "é", "É", "İ", "ı", "ſ", "\N{KELVIN SIGN}", "ß", "投", "😀"]
 )
@@ -134,7 +134,7 @@ def check(predicate: Predicate, value: str, *, is_met: bool) -> None:
 
 @st.composite
 def like_patterns(draw: st.DrawFn) -> tuple[str, str]:
-    """A pattern of LIKE, and the regular expression of Python that it stands for."""
+    """A LIKE pattern, and the equivalent regular expression of Python."""
     parts = draw(st.lists(st.one_of(st.sampled_from(["%", "_"]), TEXTS.filter(valid)), max_size=5))
     pattern = "".join(p if p in ("%", "_") else re.sub(r"([%_\\])", r"\\\1", p) for p in parts)
     regex = "".join({"%": ".*", "_": "."}.get(p, re.escape(p)) for p in parts)
@@ -143,7 +143,7 @@ def like_patterns(draw: st.DrawFn) -> tuple[str, str]:
 
 @settings(max_examples=examples(200))
 @given(like_patterns(), st.lists(TEXTS.filter(valid), max_size=4), st.booleans())
-def test_like_is_what_python_finds(pattern: tuple[str, str], filling: list[str], lowers: bool) -> None:
+def test_like_matches_as_python_does(pattern: tuple[str, str], filling: list[str], lowers: bool) -> None:
     like, regex = pattern
     meeting = like
     for piece in filling:
@@ -151,14 +151,14 @@ def test_like_is_what_python_finds(pattern: tuple[str, str], filling: list[str],
     for value in (*filling, re.sub(r"\\(.)", r"\1", meeting, flags=re.S), ""):
         if lowers:
             small = lower(value)
-            wanted = re.fullmatch(as_lower(regex, like), small, re.S) is not None
-            check(col("c").ilike(like), value, is_met=wanted)
+            expected = re.fullmatch(as_lower(regex, like), small, re.S) is not None
+            check(col("c").ilike(like), value, is_met=expected)
         else:
             check(col("c").like(like), value, is_met=re.fullmatch(regex, value, re.S) is not None)
 
 
 def as_lower(regex: str, like: str) -> str:
-    """The regular expression of a pattern in lower case."""
+    """Return the regular expression of a LIKE pattern in lower case."""
     rest, parts = iter(lower(like)), []
     for char in rest:
         parts.append({"%": ".*", "_": "."}.get(char) or re.escape(next(rest) if char == "\\" else char))
@@ -173,7 +173,7 @@ REPEATS = st.sampled_from(["*", "+", "?", "{0}", "{1}", "{2}", "{0,1}", "{1,}", 
 
 
 def takes_no_years(repeated: tuple[str, str]) -> bool:
-    """Say whether Python's backtracking ends: for one endless repetition inside another it may not."""
+    """Return whether Python's backtracking ends; with nested unbounded repetitions it may not."""
     inner, repeat = repeated
     return not (ENDLESS.search(inner) and ENDLESS.search(repeat))
 
@@ -197,10 +197,10 @@ REGEXES = st.recursive(
 @given(REGEXES, st.data(), st.booleans())
 @example("s+", None, True)
 @example(r"s*(?:(?:\n)+?)+(\b)", None, True)
-def test_what_a_regular_expression_requires_is_there(
+def test_matching_texts_contain_the_required_literals(
     regex: str, data: st.DataObject | None, folds: bool
 ) -> None:
-    """Whatever Python finds an expression in, and RE2 too, has what is required of it."""
+    """A text in which Python or RE2 finds a match has the required literals."""
     flagged = f"(?i){regex}" if folds else regex
     values = (
         ["ſſ"]
@@ -219,23 +219,21 @@ def test_what_a_regular_expression_requires_is_there(
 
 @settings(max_examples=examples(20))
 @given(st.lists(TEXTS.filter(valid), max_size=4), st.lists(TEXTS.filter(valid), max_size=2))
-def test_match_is_about_whole_words(texts: list[str], terms: list[str]) -> None:
+def test_match_finds_whole_words(texts: list[str], terms: list[str]) -> None:
     value, asked = " ".join(texts), " ".join(terms)
     check(col("c").match(asked), value, is_met=set(words_of(asked)) <= set(words_of(value)))
     assert is_true(col("c").match(" ".join(texts[:2])), value)
 
 
-def test_words_are_those_of_the_vectors() -> None:
+def test_words_equal_the_vectors() -> None:
     cases = json.loads((Path(__file__).parents[2] / "fixtures" / "words.json").read_text())
     assert [sorted(words_of(case["text"])) for case in cases] == [sorted(case["words"]) for case in cases]
 
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(like_patterns(), st.booleans()), min_size=1, max_size=3), TEXTS.filter(valid))
-def test_combinations_require_what_their_parts_do(
-    parts: list[tuple[tuple[str, str], bool]], value: str
-) -> None:
-    each = [col("c").like(like) if kept else ~col("c").like(like) for (like, _), kept in parts]
+def test_required_literals_of_combinations(parts: list[tuple[tuple[str, str], bool]], value: str) -> None:
+    each = [col("c").like(like) if matching else ~col("c").like(like) for (like, _), matching in parts]
     for predicate in (all_of(*each), any_of(*each), ~any_of(*each), ~all_of(*each)):
         met = is_true(predicate, value)
         assert is_true(with_literals(predicate), value) is met

@@ -1,4 +1,4 @@
-"""Scripts without blanks between words: `match` finds what LIKE finds, and the index has its pieces."""
+"""Scripts without blanks between words: `match` finds the same as LIKE, and the index has the pieces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def found_in(texts: list[str], terms: str) -> list[str]:
     return list(filter_table(rows, col("c").match(terms))["c"].to_pylist())
 
 
-def test_the_ranges_are_those_of_the_vectors() -> None:
+def test_ranges_equal_the_vectors() -> None:
     """The twin of `tests/integration/test_twins.py`."""
     vectors = json.loads((FIXTURES / "unspaced_letters.json").read_text())
     assert [list(each) for each in RANGES] == vectors["unspaced"]
@@ -44,7 +44,7 @@ def test_the_ranges_are_those_of_the_vectors() -> None:
         assert all(before[1] < after[0] for before, after in pairwise(ranges))
 
 
-def test_they_have_the_letters_of_their_scripts() -> None:
+def test_ranges_have_the_letters_of_their_scripts() -> None:
     for letter in "投㐀\U00020000\U0002a6df\U00031350々〇ー゙ｰﾞ가ᄀㄱﾡꥠㄅ" + "".join(SCRIPTS.values()):
         assert letter in LETTERS, unicodedata.name(letter)
     for letter in "a1éａ１・゠。、฿๏។၊　\u200b":
@@ -53,8 +53,8 @@ def test_they_have_the_letters_of_their_scripts() -> None:
     assert {unicodedata.name(each).partition(" RADICAL")[0] for each in other} == {"CJK", "KANGXI"}
 
 
-def test_they_have_no_other_case() -> None:
-    """Engines differ in what lower case is, but in nothing about these letters."""
+def test_unspaced_letters_have_no_case() -> None:
+    """Engines differ in lower case, so the ranges must have only letters without case."""
     every = "".join(map(chr, range(0x110000)))
     for letter in every:
         cases = letter.lower() + letter.upper() + letter.casefold()
@@ -66,7 +66,7 @@ def test_they_have_no_other_case() -> None:
 @example(["か\u3099ん", "か\u0301abc"], "か", False)
 @example(["Wi-Fi密码本"], "密码", False)
 @example(["x\U00020bb7野家y"], "\U00020bb7野", True)
-def test_a_run_is_found_wherever_like_finds_it(texts: list[str], run: str, is_inside: bool) -> None:
+def test_match_finds_a_run_where_like_does(texts: list[str], run: str, is_inside: bool) -> None:
     values = [*texts, f"{texts[0]}{run}{texts[-1]}"] if is_inside else texts
     assert found_in(values, run) == [each for each in values if run in each]
     keys = [set(Words().keys(pa.array([each], pa.string()), STRING).tolist()) for each in values]
@@ -80,8 +80,8 @@ def test_a_run_is_found_wherever_like_finds_it(texts: list[str], run: str, is_in
 @example("か\u0301", ["\u0301"])
 @example("a\u0301か\u0301b", ["\u0301b か b"])
 @example("A股", ["a"])
-def test_terms_are_words_and_runs(text: str, terms: list[str]) -> None:
-    """Words are found as whole words, next to runs too; runs in longer ones. The index misses none."""
+def test_match_finds_words_and_runs(text: str, terms: list[str]) -> None:
+    """Words match as whole words, even next to runs; runs match inside longer runs. The index misses none."""
     asked, small = " ".join(terms), text.lower()
     spaced = {each for each in words_of(text) if not is_run(each)}
     is_met = all(each in small if is_run(each) else each in spaced for each in words_of(asked))
@@ -94,7 +94,7 @@ def test_terms_are_words_and_runs(text: str, terms: list[str]) -> None:
 
 @settings(max_examples=examples(100))
 @given(st.lists(TEXTS, max_size=4))
-def test_pieces_lie_within_one_run(texts: list[str]) -> None:
+def test_pieces_lie_inside_one_run(texts: list[str]) -> None:
     runs = [each for text in texts for each in words_of(text) if is_run(each)]
     found = set(pieces(pa.array(runs, pa.string())).to_pylist())
     assert found == set().union(*map(naive_pieces, runs))
@@ -122,8 +122,8 @@ AGREED_TEXTS = st.text("ab1投ー\u0301 -", max_size=3)
 @settings(max_examples=examples(200))
 @given(st.lists(st.one_of(AGREED_TEXTS, st.sampled_from(NEWER)), max_size=8), st.sets(st.sampled_from(NEWER)))
 @example(["ab", "\u0870", "b"], {"\u0870"})
-def test_words_are_those_of_engines_with_another_unicode(parts: list[str], unknown: set[str]) -> None:
-    """An engine takes letters for blanks that it does not know: its agreed words are indexed all the same."""
+def test_agreed_words_are_indexed_for_every_unicode_version(parts: list[str], unknown: set[str]) -> None:
+    """An engine treats letters that it does not define as blanks; the index still has its agreed words."""
     text = "".join(parts)
     theirs = "".join(" " if each in unknown else each for each in text)
     indexed = set(words_of_any_engine(pa.array([text], pa.string())).to_pylist())
@@ -132,7 +132,7 @@ def test_words_are_those_of_engines_with_another_unicode(parts: list[str], unkno
         assert any(word in run for run in runs) if is_run(word) else word in indexed
 
 
-def test_spark_asks_for_agreed_words_alone() -> None:
+def test_spark_conditions_require_only_agreed_words() -> None:
     def asked(terms: str) -> str:
         args = [{"col": ["c"]}, {"value": terms, "type": "string"}]
         return describe(necessary_condition({"op": "MATCH", "args": args}))
