@@ -153,8 +153,8 @@ class EncryptedOrcFile:
 
     @property
     def integrity(self) -> Status:
-        """Return whether reads check the file by its tags: "verified", "absent" (it has none), "unverified" (no
-        held key opens them) or "ignored".
+        """Return whether reads check the file by its tags: "verified", "absent" (it has none), "unverified"
+        (no held key opens them) or "ignored".
         """
         return self._integrity
 
