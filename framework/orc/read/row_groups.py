@@ -108,7 +108,7 @@ class StripeRowGroups:
         return bool(footer.writer == _CPP and footer.software_version)
 
     def _is_indexed(self, rows: RowFilter) -> bool:
-        """Return whether there is an index of what is compared; only then the number of row groups is proven."""
+        """Return whether a compared column has a row index, which proves the number of row groups."""
         numbers = [self._tail.types.top_level(name) for name in rows.columns]
         return self._reliable and any(self.column(number).entries is not None for number in numbers)
 
