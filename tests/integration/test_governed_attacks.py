@@ -485,6 +485,33 @@ CREATE TABLE {own}2 AS SELECT nosuch.* FROM {t}
 DELETE FROM {own} WHERE only IN (SELECT nosuch.* FROM {t})
 SELECT nosuch.* FROM {t} VERSION AS OF 1
 SELECT * EXCEPT (nosuch) FROM spark_catalog.default.wrong_view
+INSERT INTO {t} (nosuch) VALUES (1)
+INSERT INTO {t} VALUES (1)
+INSERT INTO {t} VALUES (DEFAULT)
+INSERT INTO {t} BY NAME SELECT 1 AS nosuch
+INSERT INTO {t} SELECT nosuch FROM {own}
+INSERT OVERWRITE {t} (nosuch) SELECT 1
+INSERT INTO {t} PARTITION (nosuch) VALUES (1)
+INSERT INTO {t} PARTITION (nosuch = 1) VALUES (1)
+INSERT INTO {t} REPLACE WHERE nosuch = 1 SELECT 1
+INSERT INTO IDENTIFIER('{t}') (nosuch) VALUES (1)
+FROM VALUES (1) AS v(x) INSERT INTO {own} SELECT x INSERT INTO {t} (nosuch) SELECT x
+WITH c AS (SELECT 1 AS x) INSERT INTO {t} (nosuch) SELECT x FROM c
+EXPLAIN INSERT INTO {t} (nosuch) VALUES (1)
+EXECUTE IMMEDIATE 'INSERT INTO {t} (nosuch) VALUES (1)'
+UPDATE {t} SET nosuch = 1
+DELETE FROM {t} WHERE nosuch = 1
+MERGE INTO {t} t USING {own} s ON t.nosuch = s.only WHEN MATCHED THEN DELETE
+DESCRIBE {t} nosuch
+DESCRIBE {t} zqin.nosuch
+CREATE INDEX i ON TABLE {t} (nosuch)
+ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS nosuch
+ALTER TABLE {t} DROP PARTITION (nosuch = 1)
+TRUNCATE TABLE {t} PARTITION (nosuch = 1)
+SHOW PARTITIONS {t} PARTITION (nosuch = 1)
+SHOW COLUMNS IN {t}
+CACHE TABLE held AS SELECT * EXCEPT (nosuch) FROM {t}
+LOAD DATA LOCAL INPATH '/nosuch' INTO TABLE {t} PARTITION (nosuch = 1)
 """
 
 
@@ -509,12 +536,29 @@ def test_errors_of_wrong_statements_name_no_column_that_may_not_be_read(
             if kind == "ours" or "VERSION" not in statement:
                 found = told(world, statement)
                 assert "denied to user 'ann'" in found, statement
-                assert "zq" not in found.replace("s.zqid", ""), statement
+                assert "zq" not in found.replace("s.zqid", "").replace("zqin.nosuch", ""), statement
+        frame = world.session("ann").range(1).withColumnRenamed("id", "nosuch")
+        writes = [
+            lambda: frame.write.insertInto(table),
+            lambda: frame.write.insertInto(table, overwrite=True),
+        ]
+        if kind == "ours":  # Spark writes others' tables of this kind by INSERT alone
+            writes += [
+                lambda: frame.writeTo(table).append(),
+                lambda: frame.write.saveAsTable(table, mode="append"),
+            ]
+        for write in writes:
+            with pytest.raises(PySparkException, match="is denied to user 'ann'") as refused:
+                write()
+            assert "zq" not in str(refused.value)
         # Who may read a part of the table gets Spark's error, and who may change it, too.
         world.put(rights, allow(f"{table}.zqid", users=["ann"]))
         assert "nosuch" in told(world, f"SELECT * EXCEPT (nosuch) FROM {table}")
         world.put(rights, allow(f"{table}.*", "alter", users=["ann"]), allow(table, "alter", users=["ann"]))
         assert "`nosuch` cannot be resolved" in told(world, f"ALTER TABLE {table} RENAME COLUMN nosuch TO x")
+        world.put(rights, allow(f"{table}.*", "insert", users=["ann"]), allow(table, "insert", users=["ann"]))
+        assert "zqin" in told(world, f"INSERT INTO {table} (nosuch) VALUES (1)")
+        world.sql(f"INSERT INTO {table} (zqname, zqid) VALUES ('a', 1)")
     finally:
         lake.sql("DROP VIEW spark_catalog.default.wrong_view")
         if kind == "other":

@@ -76,7 +76,7 @@ _UNRESOLVED = _words("""
 # and a relation whose statement is not resolved.
 _OURS = _words("""
     io.lockgate.spark.rules.joins.StreamSide io.lockgate.spark.rules.writes.PendingQuery
-    io.lockgate.spark.enforcement.HeldRelation
+    io.lockgate.spark.enforcement.HeldQuery io.lockgate.spark.enforcement.HeldRelation
 """)
 
 FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED | _OURS
@@ -146,8 +146,9 @@ ACTIONS["CleanedSource"] = Action.INSERT
 # A table or view that is all of a plan, as where Spark's catalog lists columns.
 NAME_ALONE = "NameAlone"
 
-# A table before Spark looks for the columns that an ALTER TABLE names: its error shows all that there are.
-ALTERED_NAME = "AlteredName"
+# Before the name of a statement: its table before Spark looks for the columns or partitions that the
+# statement names, since its error shows all that there are.
+TARGET_OF = "TargetOf "
 
 # Options that a read gives a table of another catalog. The free ones change at most when a stream reads
 # which files of the table.

@@ -26,7 +26,6 @@ from lockgate.framework.spark.enforcement.foreign_relations import (
 )
 from lockgate.framework.spark.enforcement.plan_nodes import (
     ACTIONS,
-    ALTERED_NAME,
     COPYING,
     FILE_SOURCES,
     FREE,
@@ -39,6 +38,7 @@ from lockgate.framework.spark.enforcement.plan_nodes import (
     SETTINGS,
     SHOWING,
     STREAM,
+    TARGET_OF,
 )
 from lockgate.framework.spark.enforcement.session_settings import (
     CHECKED_ELSEWHERE,
@@ -158,9 +158,8 @@ def _refusals(context: OperationContext, node: NodeJson) -> Iterator[AccessDenie
     if name in SETTINGS:
         yield from _refused_setting(context, node)
         return
-    if name == ALTERED_NAME:
-        if any(_unnamed(context, node)):  # who may alter what they may not read knows its columns
-            yield from _unaltered(context, node)
+    if name.startswith(TARGET_OF):
+        yield from _unknown(context, node, ACTIONS.get(name.removeprefix(TARGET_OF)))
         return
     if name in (NAME_ALONE, READ_OPTIONS):
         yield from (_unnamed if name == NAME_ALONE else _refused_options)(context, node)
@@ -265,15 +264,29 @@ def _unnamed(context: OperationContext, node: NodeJson) -> Iterator[AccessDenied
             yield _refused(context, target, apply_for)
 
 
-def _unaltered(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:
-    for named in node["targets"]:
-        if named["table"] is None:
-            yield from _denied(Action.ALTER, _target(named))
-            continue
-        try:
-            grant(context.about(named["table"]).table(), Action.ALTER)
-        except AccessDeniedError as error:
-            yield error
+def _unknown(context: OperationContext, node: NodeJson, action: Action | None) -> Iterator[AccessDeniedError]:
+    """Yield refusals of a statement on a table of which its user may read nothing.
+
+    Who may change what they may not read knows its columns.
+    """
+    unnamed = [] if action is None else list(_unnamed(context, node))
+    if action is Action.SELECT:
+        yield from unnamed
+    elif action is not None and unnamed:
+        for named in node["targets"]:
+            yield from _unchanged(context, named, action)
+
+
+def _unchanged(
+    context: OperationContext, named: StatementTarget, action: Action
+) -> Iterator[AccessDeniedError]:
+    if named["table"] is None:
+        yield from _denied(action, _target(named))
+        return
+    try:
+        grant(context.about(named["table"]).table(), action)
+    except AccessDeniedError as error:
+        yield error
 
 
 def _refused_options(context: OperationContext, node: NodeJson) -> Iterator[AccessDeniedError]:

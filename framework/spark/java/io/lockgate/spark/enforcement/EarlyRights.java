@@ -18,12 +18,16 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
-import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
-import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.plans.logical.CacheTable;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UncacheTable;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 
@@ -33,11 +37,15 @@ import org.apache.spark.sql.classic.SparkSession;
  *
  * <p>Most errors wait for {@link Govern}, which refuses first. Some do not: a column that {@code
  * USING}, {@code EXCEPT}, {@code ALTER TABLE} or {@code INSERT} does not find ends the analysis at
- * once, with all columns that there are. So {@link Holding} marks relations before anything is
- * resolved, and {@link Resolving} takes the marks off.
+ * once, with all columns that there are. So {@link Holding} marks relations, tables that statements
+ * name, and queries whose rows are written, before anything is resolved, and {@link Resolving}
+ * takes the marks off.
  */
 public final class EarlyRights {
   private static final int MOST_NAMES = 10_000;
+
+  /** An INSERT that Spark 4.3 has not found the name of its table for. */
+  private static final String LATE_INSERT = "UnresolvedInsert";
 
   /**
    * Names by which users have found what they may see. A right that was taken away since then shows
@@ -45,10 +53,32 @@ public final class EarlyRights {
    */
   private static final Set<String> SEEN = Collections.synchronizedSet(new LinkedHashSet<>());
 
+  /** Whether a statement that is to be refused is analysed for what else its refusal names. */
+  private static final ThreadLocal<Boolean> REFUSING = ThreadLocal.withInitial(() -> false);
+
   private EarlyRights() {}
 
   private static boolean isOff(SparkSession session) {
-    return RequiredColumns.active() != null || !Govern.decides(session);
+    return REFUSING.get() || RequiredColumns.active() != null || !Govern.decides(session);
+  }
+
+  /** Tells whether a statement writes a table that is none of its children; its last is a query. */
+  private static boolean writes(LogicalPlan plan) {
+    return plan instanceof InsertIntoStatement
+        || plan instanceof V2WriteCommand
+        || plan.nodeName().equals(LATE_INSERT);
+  }
+
+  /** The table that a statement writes, without the names that it has there. */
+  private static LogicalPlan target(LogicalPlan plan) {
+    LogicalPlan found =
+        plan instanceof InsertIntoStatement insert
+            ? insert.table()
+            : plan instanceof V2WriteCommand write ? (LogicalPlan) write.table() : null;
+    while (found instanceof SubqueryAlias alias) {
+      found = alias.child();
+    }
+    return found;
   }
 
   /** Marks the relations that a statement names. */
@@ -71,13 +101,27 @@ public final class EarlyRights {
         return SEEN.contains(name) ? plan : new HeldRelation(plan, name);
       } else if (plan instanceof RelationTimeTravel) {
         return new HeldRelation(plan, null);
-      } else if (plan instanceof AlterTableCommand alter
-          && alter.table() instanceof UnresolvedTable table) {
-        return plan.mapChildren(each -> each == table ? new HeldRelation(each, null) : each);
       }
       boolean isDone =
-          plan.analyzed() || plan instanceof HeldRelation || plan instanceof CacheTable;
-      return isDone ? plan : plan.mapChildren(this::held);
+          plan.analyzed()
+              || plan instanceof HeldRelation
+              || plan instanceof HeldQuery
+              || plan instanceof CacheTable
+              || plan instanceof UncacheTable;
+      if (isDone) {
+        return plan;
+      }
+      LogicalPlan query = writes(plan) ? plan.children().last() : null;
+      return plan.mapChildren(each -> each == query ? heldQuery(each) : part(plan, each));
+    }
+
+    private LogicalPlan heldQuery(LogicalPlan query) {
+      return query instanceof HeldQuery ? query : new HeldQuery(held(query));
+    }
+
+    private LogicalPlan part(LogicalPlan plan, LogicalPlan child) {
+      boolean isNamed = child instanceof UnresolvedTable || child instanceof UnresolvedTableOrView;
+      return plan instanceof Command && isNamed ? new HeldRelation(child, null) : held(child);
     }
 
     private String name(UnresolvedRelation relation) {
@@ -102,50 +146,81 @@ public final class EarlyRights {
       this.session = session;
     }
 
+    /**
+     * A relation that was marked, or a table whose statement was.
+     *
+     * @param statement what names the table; null for a relation that is read
+     * @param name the name that a relation was looked up by, or null
+     */
+    private record Found(LogicalPlan statement, LogicalPlan plan, String name) {}
+
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
-      List<HeldRelation> held = new ArrayList<>();
-      LogicalPlan bare = released(plan, held);
-      if (held.isEmpty()) {
+      if (isOff(session)) {
         return plan;
       }
-      Map<ObjectNode, Set<String>> refused = refused(plan, held);
-      if (refused.isEmpty()) {
-        if (SEEN.size() > MOST_NAMES) {
-          SEEN.clear();
-        }
-        held.stream().map(HeldRelation::name).filter(each -> each != null).forEach(SEEN::add);
-      } else {
-        analyze(bare, refused);
+      List<Found> found = new ArrayList<>();
+      LogicalPlan bare = released(plan, plan, found);
+      if (found.isEmpty()) {
+        return plan;
       }
+      Map<ObjectNode, Set<String>> refused = new LinkedHashMap<>();
+      try {
+        ask(plan, found, refused);
+      } catch (Exception e) {
+        if (isRefusal(e)) {
+          analyze(bare);
+        }
+        throw Failure.within(e);
+      }
+      if (!refused.isEmpty()) {
+        analyze(bare);
+        LastCheck.refuse(refused, false, StatementText.start(bare, StatementText.LONGEST));
+      }
+      if (SEEN.size() > MOST_NAMES) {
+        SEEN.clear();
+      }
+      found.stream().map(Found::name).filter(each -> each != null).forEach(SEEN::add);
       return bare;
     }
 
-    private LogicalPlan released(LogicalPlan plan, List<HeldRelation> held) {
-      if (plan instanceof HeldRelation one && one.child().resolved()) {
-        held.add(one);
+    private LogicalPlan released(LogicalPlan plan, LogicalPlan above, List<Found> found) {
+      if (plan.analyzed()) {
+        return plan;
+      } else if (plan instanceof HeldRelation one && one.child().resolved()) {
+        found.add(new Found(above instanceof Command ? above : null, one.child(), one.name()));
         return one.child();
+      } else if (plan instanceof HeldQuery query && isKnown(target(above))) {
+        found.add(new Found(above, target(above), null));
+        return released(query.child(), query, found);
       }
-      return plan.analyzed() ? plan : plan.mapChildren(each -> released(each, held));
+      return plan.mapChildren(each -> released(each, plan, found));
     }
 
-    private Map<ObjectNode, Set<String>> refused(LogicalPlan plan, List<HeldRelation> held) {
+    private static boolean isKnown(LogicalPlan table) {
+      return table != null && table.resolved();
+    }
+
+    private void ask(LogicalPlan plan, List<Found> found, Map<ObjectNode, Set<String>> refused) {
       String user = Users.current();
       Statements statements = new Statements(session);
       List<ObjectNode> relations = new ArrayList<>();
-      Map<ObjectNode, Set<String>> refused = new LinkedHashMap<>();
       ObjectNode request = Bridge.object();
       ArrayNode asked = request.putArray("relations");
       ArrayNode nodes = request.putArray("nodes");
-      for (HeldRelation each : held) {
-        if (each.child() instanceof ResolvedTable) {
-          nodes.add(statements.describeNamed(each.child()).put("node", "AlteredName"));
+      for (Found each : found) {
+        ObjectNode named =
+            each.statement() == null
+                ? null
+                : statements.describeTarget(each.statement(), each.plan());
+        if (named != null) {
+          nodes.add(named);
         } else {
-          new PlanWalk(inner -> noted(inner, user, relations, refused)).over(each.child());
+          new PlanWalk(inner -> noted(inner, user, relations, refused)).over(each.plan());
         }
       }
       if (relations.isEmpty() && nodes.isEmpty()) {
-        return refused;
+        return;
       }
       relations.forEach(asked::add);
       request.putArray("settings");
@@ -157,7 +232,6 @@ public final class EarlyRights {
           refused.put(relations.get(i), Set.of());
         }
       }
-      return refused;
     }
 
     private static LogicalPlan noted(
@@ -175,22 +249,25 @@ public final class EarlyRights {
       return found != null || barrier != null ? plan : null;
     }
 
-    /**
-     * Tries the rest of the analysis, whose refusal names columns and all relations, and takes the
-     * place of any other error.
-     */
-    private void analyze(LogicalPlan plan, Map<ObjectNode, Set<String>> refused) {
+    /** Tries the rest of the analysis, whose refusal names columns and all relations. */
+    private void analyze(LogicalPlan plan) {
+      REFUSING.set(true);
       try {
         session
             .sessionState()
             .analyzer()
             .org$apache$spark$sql$catalyst$analysis$Analyzer$$executeSameContext(plan.clone());
       } catch (Exception e) {
-        if (e instanceof Failure ours && "AccessDeniedError".equals(ours.pythonType())) {
-          throw Failure.within(ours);
+        if (isRefusal(e)) {
+          throw Failure.within(e);
         }
-        LastCheck.refuse(refused, false, StatementText.start(plan, StatementText.LONGEST));
+      } finally {
+        REFUSING.remove();
       }
+    }
+
+    private static boolean isRefusal(Exception found) {
+      return found instanceof Failure ours && "AccessDeniedError".equals(ours.pythonType());
     }
   }
 }

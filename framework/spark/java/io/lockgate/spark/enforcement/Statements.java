@@ -28,10 +28,12 @@ import org.apache.spark.sql.catalyst.analysis.ResolvedTempView;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.CallMethodViaReflection;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.TableSpec;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
@@ -165,6 +167,25 @@ final class Statements {
     add(found.putArray("targets"), plan);
     found.putNull("source").putArray("locations");
     return found;
+  }
+
+  /**
+   * Describes the table that a statement names or writes, before Spark matches columns with it;
+   * null for what has no name in a catalog, and for views of a session.
+   */
+  ObjectNode describeTarget(LogicalPlan statement, LogicalPlan table) {
+    String does = name(statement);
+    if (statement instanceof InsertIntoStatement insert) {
+      does = insert.overwrite() ? "InsertOverwrite" : "AppendData";
+    }
+    ObjectNode found = Bridge.object().put("node", "TargetOf " + does).putNull("setting");
+    ArrayNode targets = found.putArray("targets");
+    found.putNull("source").putArray("locations");
+    if (!(table instanceof ResolvedTempView)) {
+      add(targets, table);
+    }
+    stored(targets, table);
+    return targets.isEmpty() ? null : found;
   }
 
   /** Adds the table, the files, or the kind of sink that a stream writes to. */
@@ -369,6 +390,10 @@ final class Statements {
     while (found != null && found.children().size() == 1) {
       found = found.children().apply(0);
     }
+    stored(targets, found);
+  }
+
+  private void stored(ArrayNode targets, LogicalPlan found) {
     if (found instanceof DataSourceV2Relation relation
         && relation.table() instanceof LockgateTable ours) {
       add(targets, "table", null, ours.name(), true).set("table", ours.request());
@@ -379,6 +404,8 @@ final class Statements {
           named(targets, relation.catalog().get(), relation.identifier().get()), relation.output());
     } else if (found instanceof LogicalRelation relation && relation.catalogTable().isDefined()) {
       add(targets, relation.catalogTable().get());
+    } else if (found instanceof HiveTableRelation relation) {
+      add(targets, relation.tableMeta());
     }
   }
 

@@ -2,6 +2,7 @@ package io.lockgate.spark.rules.writes;
 
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.enforcement.HeldQuery;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -77,7 +78,7 @@ public final class InsertClauses extends Rule<LogicalPlan> {
   private static LogicalPlan held(LogicalPlan plan) {
     return plan instanceof InsertIntoStatement insert
             && (namesDynamicPartitions(insert) || evolves(insert))
-            && !(insert.query() instanceof PendingQuery)
+            && !(insert.query() instanceof PendingQuery || insert.query() instanceof HeldQuery)
         ? with(insert, new PendingQuery(insert.query()))
         : plan;
   }
