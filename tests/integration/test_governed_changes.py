@@ -66,6 +66,21 @@ def test_nothing_is_changed_by_a_user_from_whom_something_is_hidden(
         assert world.sql(f"SELECT * FROM {changed}", "root") == before, change
 
 
+def test_a_user_may_append_what_a_row_filter_leaves_of_the_same_table(
+    world: World, lake: Lake, shared_table: Callable[[str], str]
+) -> None:
+    """It is no MERGE, although the plan of one has the same nodes in Spark before 4.2."""
+    name = shared_table("appended")
+    lake.sql(f"CREATE TABLE {name} {COLUMNS}")
+    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
+    rights = [allow(each, "insert", users=["ann"]) for each in (name, f"{name}.*")]
+    seen = row_filter(name, "dept = 'x'", users=["ann"])
+    world.put(allow(f"{name}.*", "select", users=["ann"]), *rights, seen)
+    before = len(world.sql(f"SELECT * FROM {name}", "ann"))
+    world.sql(f"INSERT INTO {name} SELECT t.* FROM {name} AS t LEFT ANTI JOIN {name} AS o ON t.id = o.id + 9")
+    assert len(world.sql(f"SELECT * FROM {name}", "ann")) == 2 * before > 0
+
+
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "first-row"])
 def test_an_upsert_reaches_no_hidden_row(
     world: World, lake: Lake, shared_table: Callable[[str], str], engine: str

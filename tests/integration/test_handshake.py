@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from lockgate.errors import VersionMismatchError
 from lockgate.framework.spark.bridge import connector_jars, gateway
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(code: str, *arguments: str) -> str:
+def run(code: str, *arguments: str, folder: Path | None = None) -> str:
     """Run Python code in a process of its own and return what it prints."""
     command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", textwrap.dedent(code), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -84,6 +86,7 @@ OTHER_SPARK = "4.3.0" if pyspark.__version__.startswith("4.1.") else "4.1.4"
 
 def changed_jar(folder: Path, properties: str) -> Path:
     """The connector's jar, but for what it says of itself."""
+    folder.mkdir(exist_ok=True)
     other = folder / "other.jar"
     entry = "io/lockgate/spark/version.properties"
     with zipfile.ZipFile(connector_jars.jar()) as real, zipfile.ZipFile(other, "w") as changed:
@@ -96,37 +99,100 @@ def changed_jar(folder: Path, properties: str) -> Path:
 @pytest.mark.cluster
 @pytest.mark.parametrize("both", [False, True])
 def test_an_application_does_not_start_with_a_jar_of_another_spark(tmp_path: Path, *, both: bool) -> None:
-    """By plain confs: neither the plugin nor the extension lets Spark come as far as the catalog."""
+    """By plain confs: neither the plugin nor the extension lets Spark come as far as the catalog, and that
+    refuses, too. `./dev jars` tries the real jars of other Sparks.
+    """
     other = changed_jar(tmp_path, f"version={VERSION}\nprotocol={BRIDGE_PROTOCOL}\nspark={OTHER_SPARK}\n")
     printed = run(
         """
         import sys
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
         confs = {"spark.plugins": "io.lockgate.spark.LockgatePlugin",
                  "spark.sql.extensions": "io.lockgate.spark.LockgateExtensions"}
-        for key, value in confs.items():
+        for key in [*confs, "neither"]:
             builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
             builder = builder.config("spark.jars", sys.argv[1]).config("spark.log.level", "OFF")
             builder = builder.config("spark.sql.catalog.lake", "io.lockgate.spark.LockgateCatalog")
             for each in confs:
-                builder = builder.config(each, value if each == key else "")
+                builder = builder.config(each, confs[each] if each == key else "")
             try:
                 builder.getOrCreate().sql("SHOW NAMESPACES IN lake").collect()
             except Exception as error:
                 print(key, str(error).replace(chr(10), " ")[:1000])
+            if SparkContext._active_spark_context is not None:
+                SparkContext._active_spark_context.stop()
         """,
         f"{connector_jars.jar()},{other}" if both else str(other),
     )
-    plugin, extension = printed.splitlines()
+    plugin, extension, catalog = printed.splitlines()
     assert plugin.startswith("spark.plugins ")
     assert extension.startswith("spark.sql.extensions ")
-    for line in (plugin, extension):
+    assert catalog.startswith("neither VersionMismatchError: ")
+    for line in (plugin, extension, catalog):
         if both:
             assert "two different connector jars are on the class path" in line
             assert f"for Spark {pyspark.__version__} and {VERSION} for Spark {OTHER_SPARK}" in line
         else:
             assert f"compiled for Spark {OTHER_SPARK}, and this is Spark {pyspark.__version__}" in line
             assert f"lockgate jar --spark {'.'.join(pyspark.__version__.split('.')[:2])}" in line
+
+
+@pytest.mark.cluster
+@pytest.mark.long
+def test_jobs_end_where_executors_have_no_jar_or_another(tmp_path: Path) -> None:
+    """Spark alone would start executors for ever. The driver has the jar on its class path, which brings it
+    to no executor; that another Spark or Lockgate runs there is simulated, by a jar that says so.
+    """
+    others = {
+        name: changed_jar(tmp_path / name, f"version={version}\nprotocol={BRIDGE_PROTOCOL}\nspark={spark}\n")
+        for name, version, spark in (
+            ("version", "0.0.7", pyspark.__version__),
+            ("spark", VERSION, OTHER_SPARK),
+        )
+    }
+    printed = run(
+        """
+        import sys
+        from pyspark.sql import SparkSession
+        builder = SparkSession.builder.master("local-cluster[1,1,1024]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.driver.extraClassPath", sys.argv[1]).config("spark.log.level", "OFF")
+        builder = builder.config("spark.plugins", "io.lockgate.spark.LockgatePlugin")
+        for path in sys.argv[2:]:
+            spark = builder.config("spark.executor.extraClassPath", path).getOrCreate()
+            try:
+                spark.sparkContext.parallelize([1], 1).count()
+            except Exception as error:
+                print(str(error).replace(chr(10), " ")[:2000])
+            spark.stop()
+        """,
+        str(connector_jars.jar()),
+        "",
+        *map(str, others.values()),
+        folder=tmp_path,
+    )
+    missing, version, spark = printed.splitlines()
+    ours = f"{VERSION} for Spark {pyspark.__version__}"
+    assert f"Error: executors have no connector jar, and the driver has {ours}: " in missing
+    theirs = f"0.0.7 for Spark {pyspark.__version__}"
+    assert f"Error: this executor has the connector jar {theirs}, and the driver has {ours}: " in version
+    assert f"compiled for Spark {OTHER_SPARK}, and this is Spark {pyspark.__version__}: " in spark
+
+
+def test_an_executor_compares_its_jar_with_the_drivers(spark: SparkSession) -> None:
+    """Where each has the jar of its own Spark, and the Sparks differ; a newer patch is no difference."""
+    connector = java_class(spark, "io.lockgate.spark.bridge.ConnectorVersion")
+    mine = dict(connector.told())
+    minor = ".".join(pyspark.__version__.split(".")[:2])
+    assert mine == {
+        "jar": f"{VERSION} for Spark {pyspark.__version__}",
+        "same": f"{VERSION} {BRIDGE_PROTOCOL} {minor}",
+    }
+    connector.checkWith({**mine, "jar": f"{VERSION} for Spark {minor}.99"})
+    drivers = {"jar": f"{VERSION} for Spark {OTHER_SPARK}", "same": f"{VERSION} {BRIDGE_PROTOCOL} 0.0"}
+    for driver, named in ((drivers, drivers["jar"]), ({}, "one of another version")):
+        with pytest.raises(Py4JJavaError, match=re.escape(f"{mine['jar']}, and the driver has {named}: ")):
+            connector.checkWith(driver)
 
 
 @pytest.mark.cluster

@@ -132,7 +132,7 @@ ACTIONS: dict[str, Action] = {
     for name in names.split()
 }
 
-# A MERGE without WHEN MATCHED, as Spark 4.3 plans it.
+# A MERGE without WHEN MATCHED, as Spark plans it since 4.2; the connector names older plans so, too.
 INSERT_ONLY_MERGE = "InsertOnlyMerge"
 
 # The start of a stream, and the sinks that keep nothing outside the session or leave rows to the user's code,

@@ -199,8 +199,9 @@ def _texts(spark: str) -> dict[str, str]:
         description="Tables, lookup joins, policies and encrypted columns; needs the Python package "
         f"lockgate {version} on the driver",
     )
+    listed = ", ".join(minors())
     return {
-        VERSION_ENTRY: f"version={version}\nprotocol={protocol}\nspark={spark}\n",
+        VERSION_ENTRY: f"version={version}\nprotocol={protocol}\nspark={spark}\nsparks={listed}\n",
         f"{folder}/pom.xml": pom,
         f"{folder}/pom.properties": f"groupId={GROUP}\nartifactId={artifact}\nversion={version}\n",
     }

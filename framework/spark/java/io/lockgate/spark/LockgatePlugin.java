@@ -32,8 +32,9 @@ public final class LockgatePlugin implements SparkPlugin {
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
+        context.addSparkListener(new RefusedExecutors(context));
         PartRegistry.all().forEach(part -> part.startOnDriver(context, plugin.metricRegistry()));
-        return Map.of();
+        return ConnectorVersion.told();
       }
 
       @Override
@@ -53,6 +54,7 @@ public final class LockgatePlugin implements SparkPlugin {
       public void init(PluginContext plugin, Map<String, String> extra) {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
+          ConnectorVersion.checkWith(extra);
           DriverLink driver = (question, fields) -> ask(plugin, question, fields);
           for (Part part : PartRegistry.all()) {
             AutoCloseable closed = part.startOnExecutor(plugin, driver);

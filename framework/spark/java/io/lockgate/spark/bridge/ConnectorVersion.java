@@ -7,6 +7,7 @@ import java.net.URL;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -68,7 +69,37 @@ public final class ConnectorVersion {
             + running
             + ": start Spark with the jar that `lockgate jar --spark "
             + minor
-            + "` prints";
+            + "` prints; Lockgate "
+            + version()
+            + " has jars for Spark "
+            + JARS.get(0).getProperty("sparks", "unknown");
+  }
+
+  /** What the driver tells executors of its jar, for {@link #checkWith}. */
+  public static Map<String, String> told() {
+    return Map.of("jar", described(JARS.get(0)), "same", same(JARS.get(0)));
+  }
+
+  /** Refuses to start an executor whose jar is not the driver's, which has told this of its own. */
+  public static void checkWith(Map<String, String> driver) {
+    if (!same(JARS.get(0)).equals(driver.get("same"))) {
+      throw new IllegalStateException(
+          "VersionMismatchError: this executor has the connector jar "
+              + described(JARS.get(0))
+              + ", and the driver has "
+              + driver.getOrDefault("jar", "one of another version")
+              + ": start both with the jar that `lockgate jar` prints, as by --jars, and remove the"
+              + " other one");
+    }
+  }
+
+  /** Equal for jars that understand each other: patches of one minor of Spark do. */
+  private static String same(Properties jar) {
+    return String.join(
+        " ",
+        jar.getProperty("version"),
+        jar.getProperty("protocol"),
+        minor(jar.getProperty("spark", "unknown")));
   }
 
   private static String minor(String version) {

@@ -32,6 +32,7 @@ import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.CallMethodViaReflection;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -94,8 +95,24 @@ final class Statements {
       return "DescribeExtended";
     } else if (overwrites(plan)) {
       return "InsertOverwrite";
+    } else if (plan instanceof AppendData append && merges(append)) {
+      return "InsertOnlyMerge";
     }
     return simpleName(plan);
+  }
+
+  /**
+   * Tells whether an append is what Spark before 4.2 makes of a MERGE that only inserts: it looks
+   * for equal rows in the relation that it writes. What a user reads is another one of the table.
+   */
+  private static boolean merges(AppendData append) {
+    return append.table() instanceof DataSourceV2Relation written
+        && append
+            .query()
+            .exists(
+                each ->
+                    each instanceof DataSourceV2Relation read
+                        && read.outputSet().equals(written.outputSet()));
   }
 
   /** Tells whether a statement replaces rows of a table of the session's catalog. */

@@ -38,7 +38,7 @@ public abstract class ChangesCatalog implements TableCatalog {
       of(start, Optional.empty(), null, true);
       of(end, Optional.empty(), null, true);
     }
-    return new TableFeed(followed, request);
+    return TableFeed.of(followed, request);
   }
 
   private static void of(ObjectNode end, Optional<String> version, Long micros, boolean inclusive) {

@@ -21,7 +21,15 @@ final class TableFeed implements Changelog {
   private final boolean states;
   private final boolean versioned;
 
-  TableFeed(LoadedTable table, ObjectNode question) {
+  /**
+   * Returns Spark's type, so that a Spark without it can load the catalog, which says what is
+   * wrong.
+   */
+  static Changelog of(LoadedTable table, ObjectNode question) {
+    return new TableFeed(table, question);
+  }
+
+  private TableFeed(LoadedTable table, ObjectNode question) {
     this.table = table;
     JsonNode found = Bridge.ask("changes.range", question);
     this.states = found.get("has_states").asBoolean();
