@@ -1,4 +1,4 @@
-"""Requests for access: an action on a target, and the principal that wants it."""
+"""Requests for access: a principal, an action and its target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lockgate.framework.access.principal import Principal
 
 
 class Action(StrEnum):
-    """An action that needs to be allowed; the values of the first four are Spark's own words."""
+    """An action that needs permission; the first four have the names of Spark's privileges."""
 
     SELECT = "SELECT"
     INSERT = "INSERT"
@@ -27,9 +27,9 @@ class Target:
     """The table, database, procedure or other thing that an action is about.
 
     `name` is `database.table`, `database`, or the name of a procedure. `branch` names the branch of a table,
-    and `location` its folder, which distinguishes tables of one name in two warehouses; both may be None. A
-    target outside warehouses has a `catalog`, Spark's name for it. It is a table, a database, a path (`name`
-    is an address or a kind of source) or a statement (`name` is Spark's word for it).
+    and `location` its folder, which distinguishes tables of the same name in two warehouses; both may be
+    None. A target outside warehouses has a `catalog`, the name of Spark's catalog. It is a table, a database,
+    a path (`name` is an address or a kind of source) or a statement (`name` is Spark's name for it).
     """
 
     kind: Literal["table", "database", "procedure", "path", "statement"]
@@ -46,9 +46,9 @@ class Target:
 
 @dataclass(frozen=True)
 class AccessRequest:
-    """A question to authorizers: whether `principal` may do `action` to `target`.
+    """A request to authorizers, who decide whether `principal` may do `action` to `target`.
 
-    `columns` are the top-level columns that it reads or writes, None for all of them or if the action has
+    `columns` are the top-level columns that the action reads or writes, None for all of them or if it has
     none.
     """
 

@@ -1,4 +1,4 @@
-"""Decisions: the answer to a request for access, and how several answers become one."""
+"""Decisions: the answer to a request for access, and the combination of several answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Decision:
 
     @property
     def is_restricted(self) -> bool:
-        """Say whether some rows or values are hidden."""
+        """Return whether some rows or values are hidden."""
         return bool(self.masks) or not isinstance(self.row_filter, AlwaysTrue)
 
     def masked(self, columns: Iterable[str]) -> tuple[str, ...]:
@@ -53,14 +53,16 @@ class Decision:
         return tuple(sorted(self.masks.keys() & set(columns)))
 
     def on_stored(self, predicate: Predicate) -> Predicate:
-        """Return what stored rows must meet: the row filter, and the parts of `predicate` without masks."""
-        return all_of(self.row_filter, *self._parts(predicate, masked=False))
+        """Return the condition on stored rows: the row filter and the conjuncts on columns without masks."""
+        return all_of(self.row_filter, *self._conjuncts(predicate, masked=False))
 
     def on_masked(self, predicate: Predicate) -> Predicate:
-        """Return what rows must meet once they are masked: a query may not ask about hidden values."""
-        return all_of(*self._parts(predicate, masked=True))
+        """Return the condition on masked rows: the conjuncts on masked columns, never tested on stored
+        values.
+        """
+        return all_of(*self._conjuncts(predicate, masked=True))
 
-    def _parts(self, predicate: Predicate, *, masked: bool) -> list[Predicate]:
+    def _conjuncts(self, predicate: Predicate, *, masked: bool) -> list[Predicate]:
         return [
             part
             for part in conjuncts(predicate)
@@ -72,16 +74,16 @@ ALLOWED = Decision()
 
 
 def combined(decisions: Iterable[Decision]) -> Decision:
-    """Return one decision of several: one refusal refuses, row filters hold together, the stricter mask wins.
+    """Return the strictest combination: any refusal refuses, all row filters apply, the stricter mask wins.
 
-    No decision at all is an allowed one.
+    Without decisions, the result allows everything.
     """
-    every = list(decisions)
-    refused = [text for each in every if not each.allowed for text in each.apply_for]
-    if refused:
-        return Decision.denied(*dict.fromkeys(refused))
+    decisions = list(decisions)
+    missing_grants = [text for each in decisions if not each.allowed for text in each.apply_for]
+    if missing_grants:
+        return Decision.denied(*dict.fromkeys(missing_grants))
     masks: dict[str, Mask] = {}
-    for each in every:
+    for each in decisions:
         for column, mask in each.masks.items():
             masks[column] = stricter(masks.get(column, mask), mask)
-    return Decision(row_filter=all_of(*(each.row_filter for each in every)), masks=masks)
+    return Decision(row_filter=all_of(*(each.row_filter for each in decisions)), masks=masks)

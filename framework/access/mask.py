@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Of two masks the one that leaves less of a value is stricter; every other mask leaves a part of it.
+# Higher is stricter. Masks that are not listed leave a part of the value.
 _STRENGTH = {"nullify": 2, "sha256": 1}
 
 
 @dataclass(frozen=True)
 class Mask:
-    """A mask by its name, as in the option `orc.mask`, and the parameters that follow the name there."""
+    """A mask: its name in the option `orc.mask`, and the parameters that follow the name there."""
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -23,10 +23,10 @@ SHA256 = Mask("sha256")
 
 
 def stricter(one: Mask, other: Mask) -> Mask:
-    """Return the mask that hides what either of two hides.
+    """Return a mask that hides everything that either of two masks hides.
 
-    `nullify` is stricter than `sha256`, and that than any other. Two others may show different parts of a
-    value, which together may show all of it: `sha256` takes the place of both.
+    `nullify` is stricter than `sha256`, and `sha256` is stricter than any other mask. Two others may show
+    different parts of a value, and together all of it: `sha256` replaces both.
     """
     if one == other:
         return one

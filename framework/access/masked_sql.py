@@ -10,8 +10,9 @@ from lockgate.framework.access.mask import Mask
 from lockgate.pushdown import sql_name
 
 NULL = "NULL"
-# In this order no replacement is replaced again. As in Apache ORC, separators stay and quotes count as other.
-_CLASSES = (
+# In this order no later pattern matches an earlier replacement. As in Apache ORC, separators stay and quotes
+# count as other characters.
+_CHARACTER_CLASSES = (
     (r"[\p{Lt}\p{Lm}\p{Lo}]", "\u00aa"),
     (r"\p{Lu}", "X"),
     (r"\p{Ll}", "x"),
@@ -26,14 +27,14 @@ _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 
 
 def mask_sql(mask: Mask, column: str, kind: str) -> str | None:
-    """Return a mask of ORC as SQL over a column of Spark's type `kind`; None for a mask of a plugin."""
-    makers = {"nullify": _nullify, "sha256": _sha256, "redact": _redact}
-    maker = makers.get(mask.name)
-    return None if maker is None or mask.parameters else maker(sql_name(column), kind.upper())
+    """Return the SQL of a mask of ORC over a column of Spark's type `kind`; None for a plugin's mask."""
+    builders = {"nullify": _nullify, "sha256": _sha256, "redact": _redact}
+    builder = builders.get(mask.name)
+    return None if builder is None or mask.parameters else builder(sql_name(column), kind.upper())
 
 
 def is_text(kind: str) -> bool:
-    """Tell whether a type of Spark, such as VARCHAR(10), is one of texts."""
+    """Return whether a type of Spark is a text type, such as VARCHAR(10)."""
     return kind.upper().startswith(("STRING", "VARCHAR", "CHAR"))
 
 
@@ -50,8 +51,8 @@ def _sha256(column: str, kind: str) -> str:
 
 def _redact(column: str, kind: str) -> str:
     if is_text(kind):
-        for letters, replacement in _CLASSES:
-            column = f"regexp_replace({column}, r'{letters}', r'{replacement}')"
+        for pattern, replacement in _CHARACTER_CLASSES:
+            column = f"regexp_replace({column}, r'{pattern}', r'{replacement}')"
         return column
     if kind == "BOOLEAN":
         return f"CASE WHEN {column} IS NOT NULL THEN TRUE END"

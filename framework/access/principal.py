@@ -1,4 +1,4 @@
-"""Principals: identities with groups and roles, and the callers that they are made from."""
+"""Principals: identities with groups and roles, and callers, whose groups and roles are not resolved yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lockgate.errors import InputError
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller before its groups and roles are known.
+    """A caller before its groups and roles are resolved.
 
     `user` is the user of the Spark session; in Python and on the command line it is the operating system's
     user. `session` is an unguessable name of the requesting Spark session, None outside Spark.

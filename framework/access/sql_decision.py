@@ -1,4 +1,4 @@
-"""Decisions for engines of SQL: the rows, values and columns of a relation that a principal sees."""
+"""Decisions for SQL engines: the rows, values and columns of a relation that a principal sees."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class SqlDecision:
 
     `row_filter` keeps the visible rows, None for all; `masks` maps columns to what the user sees in place of
     their values. `denied` maps each denied column to the missing grants. With `apply_for`, a list of missing
-    grants, the user may read nothing of the relation. `ask` says where to apply. Raises InputError for a
-    refusal that says nothing to apply for.
+    grants, the user may read nothing of the relation. `ask` names where to apply. Raises InputError for a
+    denied column without missing grants.
 
-    `granted_by` may name what grants each column, such as a policy, for anyone who asks why.
+    `granted_by` may name the source of each column's grant, such as a policy, to explain the decision.
     """
 
     apply_for: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class SqlDecision:
     row_filter: str | None = field(default=None, repr=False)
     masks: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     ask: tuple[str, ...] = ()
-    # Decisions are the same for whatever reason.
+    # The reason is no part of the decision.
     granted_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,33 +50,33 @@ class SqlDecision:
 
     @property
     def is_restricted(self) -> bool:
-        """Say whether anything is refused or hidden."""
+        """Return whether anything is refused or hidden."""
         return bool(self.apply_for or self.denied or self.masks) or self.row_filter is not None
 
 
 def combined_sql(decisions: Iterable[SqlDecision]) -> SqlDecision:
-    """Return one decision of several: a refusal refuses, filters hold together.
+    """Return the strictest combination: any refusal refuses, all row filters apply.
 
-    Two different masks of one column may together show all of it, so null takes the place of both.
+    Two different masks of a column may together show all of it, so null replaces both.
     """
-    every = list(decisions)
+    decisions = list(decisions)
     denied: dict[str, tuple[str, ...]] = {}
     masks: dict[str, str] = {}
     granted_by: dict[str, tuple[str, ...]] = {}
-    for each in every:
+    for each in decisions:
         for column, texts in each.denied.items():
             denied[column] = (*denied.get(column, ()), *texts)
         for column, texts in each.granted_by.items():
             granted_by[column] = (*granted_by.get(column, ()), *texts)
         for column, text in each.masks.items():
             masks[column] = text if masks.get(column, text) == text else "NULL"
-    filters = [each.row_filter for each in every if each.row_filter is not None]
+    filters = [each.row_filter for each in decisions if each.row_filter is not None]
     return SqlDecision(
-        apply_for=tuple(dict.fromkeys(text for each in every for text in each.apply_for)),
+        apply_for=tuple(dict.fromkeys(text for each in decisions for text in each.apply_for)),
         denied=denied,
         row_filter=" AND ".join(f"({text})" for text in filters) or None,
         masks={column: text for column, text in masks.items() if column not in denied},
-        ask=tuple(dict.fromkeys(text for each in every for text in each.ask)),
+        ask=tuple(dict.fromkeys(text for each in decisions for text in each.ask)),
         granted_by=granted_by,
     )
 
@@ -84,9 +84,9 @@ def combined_sql(decisions: Iterable[SqlDecision]) -> SqlDecision:
 def as_sql(decision: Decision, types: Mapping[str, str]) -> SqlDecision:
     """Return an allowed decision in SQL; `types` are those of the columns.
 
-    A mask that SQL has no expression for denies its column.
+    A column whose mask has no SQL expression is denied.
     """
-    masks = {  # a plugin may mask columns that it was not asked for
+    masks = {  # a plugin may mask columns that the request does not name
         column: mask_sql(mask, column, types[column])
         for column, mask in decision.masks.items()
         if column in types

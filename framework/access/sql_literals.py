@@ -15,14 +15,14 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_KEPT = ("name",)
+_VISIBLE = ("name",)
 
 
 def mask_literals(sql: str) -> str:
     """Return a statement with `?` for each string and number, without comments.
 
-    Text in double quotes counts as a string, since Spark reads it so. An end that is missing is the end of
-    the text: nothing behind an opening quote is shown.
+    Text in double quotes counts as a string, as in Spark. A string or comment without an end reaches to the
+    end of the text, so nothing behind an opening quote is shown.
     """
     return _TOKEN.sub(_masked, sql).strip()
 
@@ -30,4 +30,4 @@ def mask_literals(sql: str) -> str:
 def _masked(match: re.Match[str]) -> str:
     if match.lastgroup == "comment":
         return " "
-    return match[0] if match.lastgroup in _KEPT else "?"
+    return match[0] if match.lastgroup in _VISIBLE else "?"

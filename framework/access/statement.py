@@ -1,4 +1,4 @@
-"""The text of the statement that is being answered, for records of decisions about it."""
+"""The text of the running statement, for records of decisions about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _text: ContextVar[str | None] = ContextVar("lockgate_statement", default=None)
 
 @contextlib.contextmanager
 def answering_statement(text: str | None) -> Iterator[None]:
-    """Let everything inside `with` know the text of a statement; None if there is no text."""
+    """Set the text of the running statement inside `with`; None if there is no text."""
     token = _text.set(text)
     try:
         yield
@@ -20,5 +20,5 @@ def answering_statement(text: str | None) -> Iterator[None]:
 
 
 def current_statement() -> str | None:
-    """Return the text of the statement that is being answered, with its literals; None if it has none."""
+    """Return the text of the running statement, with its literals; None if there is none."""
     return _text.get()

@@ -14,7 +14,7 @@ MASKED = "lockgate.masked"
 
 
 class Sight(StrEnum):
-    """What a principal sees of one column; of several reasons the last one here counts."""
+    """What a principal sees of one column; if several apply, the last one listed here counts."""
 
     CLEAR = "clear"
     MASKED_BY_KEY = "masked because a key is missing"
@@ -24,10 +24,10 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnVisibility:
-    """What a principal sees of one top-level column, and why.
+    """What a principal sees of one top-level column, with the reason.
 
     `keys` are the names of the keys that the column, or a part of it, is encrypted under; `missing` are those
-    that are not held or are denied. `mask` is the mask of a policy.
+    that the principal cannot use. `mask` is the mask of a policy.
     """
 
     keys: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class ColumnVisibility:
 
     @property
     def sight(self) -> Sight:
-        """Return what the principal sees."""
+        """How the principal sees the column."""
         if self.is_denied:
             return Sight.DENIED
         if self.mask is not None:
@@ -46,7 +46,7 @@ class ColumnVisibility:
 
     @property
     def masked(self) -> str | None:
-        """Return the value of the attribute `MASKED`; None for a column in the clear and a denied one."""
+        """The value of the attribute `MASKED`; None for a column in the clear and for a denied one."""
         if self.sight is Sight.MASKED_BY_POLICY:
             return str(self.mask)
         return self.missing[0] if self.sight is Sight.MASKED_BY_KEY else None
@@ -54,11 +54,11 @@ class ColumnVisibility:
 
 @dataclass(frozen=True)
 class Visibility:
-    """What one principal sees of the columns of a table.
+    """What one principal sees of each column of a table.
 
-    `encrypted` maps each encrypted column to the names of its keys, and `held` are the usable ones of these:
-    without it all encrypted columns are masked. `masks` are those of a decision, and `denied` the columns
-    that it refuses.
+    `encrypted` maps each encrypted column to the names of its keys, and `held` are the keys that the
+    principal can use, by default none. `masks` and `denied` are the masked and the denied columns of a
+    decision.
     """
 
     encrypted: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -73,21 +73,21 @@ class Visibility:
         object.__setattr__(self, "denied", frozenset(self.denied))
 
     def column(self, name: str) -> ColumnVisibility:
-        """Return what the principal sees of a column."""
+        """Return the visibility of one column."""
         keys = self.encrypted.get(name, ())
         missing = tuple(key for key in keys if key not in self.held)
         return ColumnVisibility(keys, missing, self.masks.get(name), name in self.denied)
 
     def missing_keys(self, columns: Iterable[str] | None = None) -> dict[str, str]:
-        """Return, by column, the name of a missing key; without `columns`, of all encrypted columns.
+        """Return, by column, the name of a missing key; without `columns`, for all encrypted columns.
 
         Policies do not matter here: their masks are computed from the stored values.
         """
-        asked = self.encrypted if columns is None else columns
-        missing = {name: self.column(name).missing for name in asked}
+        names = self.encrypted if columns is None else columns
+        missing = {name: self.column(name).missing for name in names}
         return {name: keys[0] for name, keys in missing.items() if keys}
 
     @property
     def decrypted(self) -> tuple[str, ...]:
-        """The encrypted columns with a held key, for themselves or for a part of them."""
+        """The encrypted columns of which the principal can decrypt all or a part."""
         return tuple(name for name, keys in self.encrypted.items() if self.held.intersection(keys))

@@ -112,7 +112,7 @@ class RangerAuthorizer:
         return Principal(caller.user, groups, engine.roles.of(caller.user, groups))
 
     def decides_at(self, location: str) -> bool:
-        """Say whether tables at a location are those of the warehouse that this decides about."""
+        """Return whether tables at a location are those of the warehouse that this decides about."""
         return self.warehouse is None or f"{location}/".startswith(f"{self.warehouse.rstrip('/')}/")
 
     def resource_of(self, table: str) -> dict[str, str]:

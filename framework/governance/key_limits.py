@@ -101,7 +101,7 @@ def limits(
 
 
 def _is_carried(column: ColumnKeys, mask: str | None) -> bool:
-    """Tell whether a reader without the key finds the mask of a policy in the files.
+    """Return whether a reader without the key finds the mask of a policy in the files.
 
     Masks of two names are the same for some types: SQL redacts no floating-point number, so it is null.
     """

@@ -69,7 +69,7 @@ class Check:
 
     @property
     def allowed(self) -> bool:
-        """Say whether the statement may run."""
+        """Return whether the statement may run."""
         return not self.missing
 
     def page(self) -> str:

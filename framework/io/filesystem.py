@@ -56,7 +56,7 @@ class FileSystem(Protocol):
         """Return the entries of a folder in no particular order; none if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Say whether a file or folder exists."""
+        """Return whether a file or folder exists."""
 
     def size(self, path: str) -> int:
         """Return the bytes of a file."""
@@ -93,7 +93,7 @@ class MovesFolders(Protocol):
         """
 
     def is_link(self, path: str) -> bool:
-        """Say whether a path is a link to another place."""
+        """Return whether a path is a link to another place."""
 
 
 def without_user(address: str) -> str:

@@ -242,5 +242,5 @@ def storage_confs(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_s3(location: str) -> bool:
-    """Say whether an address is of an S3-compatible store."""
+    """Return whether an address is of an S3-compatible store."""
     return location.partition("://")[0] in SCHEMES and "://" in location

@@ -1,4 +1,4 @@
-"""A small cache limited by age, so that a revocation takes effect, and by number of entries."""
+"""A cache limited by the age and the number of its entries; the age limit lets revocations take effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 class ExpiringCache(Generic[K, V]):
     """At most `entries` values, none older than `seconds`; the least recently used one is evicted first.
 
-    Safe to use from many threads. It may hold secrets: it shows only how many entries it has, and cannot be
+    Thread-safe. Values may be secrets: the cache shows only how many entries it has, and cannot be
     pickled.
     """
 
@@ -24,33 +24,33 @@ class ExpiringCache(Generic[K, V]):
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._held: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
         """Return the value of `key`; None if there is none, or it has expired."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
+            entry = self._values.get(key)
+            if entry is None:
                 return None
-            if self._clock() >= found[0]:
-                del self._held[key]
+            if self._clock() >= entry[0]:
+                del self._values[key]
                 return None
-            self._held.move_to_end(key)
-            return found[1]
+            self._values.move_to_end(key)
+            return entry[1]
 
     def put(self, key: K, value: V) -> None:
-        """Hold `value`; a cache without room or time holds nothing."""
+        """Store `value`; a cache with a limit of 0 stores nothing."""
         if self._entries < 1 or self._seconds <= 0:
             return
         with self._lock:
-            self._held[key] = (self._clock() + self._seconds, value)
-            self._held.move_to_end(key)
+            self._values[key] = (self._clock() + self._seconds, value)
+            self._values.move_to_end(key)
             self._drop_expired()
-            while len(self._held) > self._entries:
-                self._held.popitem(last=False)
+            while len(self._values) > self._entries:
+                self._values.popitem(last=False)
 
     def get_or_make(self, key: K, make: Callable[[K], V]) -> V:
-        """Return the value of `key`, made and held if there is none."""
+        """Return the value of `key`, made and stored if there is none."""
         value = self.get(key)
         if value is None:
             value = make(key)
@@ -60,24 +60,24 @@ class ExpiringCache(Generic[K, V]):
     def remove(self, key: K) -> None:
         """Forget `key`."""
         with self._lock:
-            self._held.pop(key, None)
+            self._values.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._held.clear()
+            self._values.clear()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._values)
 
     def __repr__(self) -> str:
-        return f"ExpiringCache({len(self._held)} of {self._entries} entries, {self._seconds:g} s)"
+        return f"ExpiringCache({len(self._values)} of {self._entries} entries, {self._seconds:g} s)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a cache of keys cannot be pickled")
 
     def _drop_expired(self) -> None:
-        # From the least recently used end only: what is used is dropped by `get` when its time has come.
+        # Only the least recently used entries; `get` drops expired entries that are still in use.
         now = self._clock()
-        while self._held and next(iter(self._held.values()))[0] <= now:
-            self._held.popitem(last=False)
+        while self._values and next(iter(self._values.values()))[0] <= now:
+            self._values.popitem(last=False)

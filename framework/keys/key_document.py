@@ -1,4 +1,4 @@
-"""The document that lists keys, in a key file and in the option of a table with wrapped keys: JSON."""
+"""The JSON document that lists keys, in a key file and in the table option `orc.keys.wrapped`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ FORMAT_VERSION = 1
 
 
 def key_entries(text: str | bytes, what: str, error: type[LockgateError]) -> list[object]:
-    """Return the entries of the list of keys; raises `error`, which names `what` and shows no content."""
-    # The text may hold keys, which the causes of errors would show.
+    """Return the entries of the list of keys; raises `error`, which names `what` but quotes no text."""
+    # Without the cause of the error, which would quote keys in the text.
     try:
         document = json.loads(text)
     except ValueError:

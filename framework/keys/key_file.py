@@ -29,9 +29,9 @@ from lockgate.framework.keys.key_document import FORMAT_VERSION, key_entries
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, algorithm_of_bits, check_key_name
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 
-_State = tuple[int, int, int, int]
+_FileVersion = tuple[int, int, int, int]
 
 
 @checked_arguments
@@ -47,7 +47,7 @@ class KeyFileProvider(KeyProvider):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = str(Path(path).absolute())
         self._lock = threading.Lock()
-        self._state, self._keys = _load(self._path)
+        self._version, self._keys = _load(self._path)
 
     def key_names(self) -> list[str]:
         return self._current().names()
@@ -64,24 +64,24 @@ class KeyFileProvider(KeyProvider):
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
         algorithm = algorithm_of_bits(bits)
 
-        def first(held: Mapping[int, bytes]) -> KeyAlgorithm:
-            if held:
+        def new_key_algorithm(versions: Mapping[int, bytes]) -> KeyAlgorithm:
+            if versions:
                 raise AlreadyExistsError(f"the key file {self._path} has a key {name!r} already: roll it")
             return algorithm
 
-        return _add_version(self._path, name, first)
+        return _add_version(self._path, name, new_key_algorithm)
 
     def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
-        def next_one(held: Mapping[int, bytes]) -> KeyAlgorithm:
-            if not held:
-                self.current_key(name)  # raises, and names the keys there are
-            return algorithm_of_bits(bits or len(held[max(held)]) * 8)
+        def next_algorithm(versions: Mapping[int, bytes]) -> KeyAlgorithm:
+            if not versions:
+                self.current_key(name)  # raises an error that names the existing keys
+            return algorithm_of_bits(bits or len(versions[max(versions)]) * 8)
 
-        return _add_version(self._path, name, next_one)
+        return _add_version(self._path, name, next_algorithm)
 
     @property
     def path(self) -> str:
-        """Return where the key file is."""
+        """The path of the key file."""
         return self._path
 
     @property
@@ -92,13 +92,13 @@ class KeyFileProvider(KeyProvider):
         return f"KeyFileProvider({self._path!r}: {', '.join(self._keys.versions())})"
 
     def __reduce__(self) -> tuple[type[KeyFileProvider], tuple[str]]:
-        # Only the path travels; the other process must be allowed to read the file itself.
+        # Only the path is pickled; the other process must be able to read the file.
         return KeyFileProvider, (self._path,)
 
     def _current(self) -> MasterKeys:
         with self._lock:
-            if _state(self._path) != self._state:
-                self._state, self._keys = _load(self._path)
+            if _file_version(self._path) != self._version:
+                self._version, self._keys = _load(self._path)
             return self._keys
 
 
@@ -129,8 +129,8 @@ def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: in
         file.write(_dump(keys))
         file.flush()
         os.fsync(file.fileno())
-    with _changing(Path(path).absolute().parent):
-        pass  # the name is durable as well
+    with _locked_for_change(Path(path).absolute().parent):
+        pass  # makes the new name durable
     return KeyFileProvider(path)
 
 
@@ -142,10 +142,10 @@ def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = 
     Older versions stay, since older files need them. `bits` is 128, 256 or, if None, as the version before
     (128 for a new key). The file is replaced in one step.
     """
-    chosen = None if bits is None else algorithm_of_bits(bits)
+    fixed_algorithm = None if bits is None else algorithm_of_bits(bits)
 
-    def algorithm(held: Mapping[int, bytes]) -> KeyAlgorithm:
-        return chosen or KeyAlgorithm.of_length(len(held[max(held)]) if held else 16)
+    def algorithm(versions: Mapping[int, bytes]) -> KeyAlgorithm:
+        return fixed_algorithm or KeyAlgorithm.of_length(len(versions[max(versions)]) if versions else 16)
 
     return _add_version(path, name, algorithm)
 
@@ -153,34 +153,34 @@ def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = 
 def _add_version(
     path: str | os.PathLike[str], name: str, algorithm: Callable[[Mapping[int, bytes]], KeyAlgorithm]
 ) -> KeyMetadata:
-    """Add a fresh version; `algorithm` says of which kind, given the versions held at that moment."""
-    where = Path(path).absolute()
+    """Add a fresh version; `algorithm` returns its algorithm from the versions in the locked file."""
+    file_path = Path(path).absolute()
     check_key_name(name)
-    _read(str(where))  # for its errors, before the folder is touched
-    with _changing(where.parent):
-        keys = _read(str(where))
-        held = {version: material for (key, version), material in keys.items() if key == name}
-        added = KeyMetadata(name, max(held, default=-1) + 1, algorithm(held))
-        keys[name, added.version] = secrets.token_bytes(added.algorithm.key_length)
-        descriptor, temporary = tempfile.mkstemp(dir=where.parent, prefix=".keys-")
+    _read(str(file_path))  # fail before the folder is locked
+    with _locked_for_change(file_path.parent):
+        keys = _read(str(file_path))
+        versions = {version: material for (key, version), material in keys.items() if key == name}
+        new_key = KeyMetadata(name, max(versions, default=-1) + 1, algorithm(versions))
+        keys[name, new_key.version] = secrets.token_bytes(new_key.algorithm.key_length)
+        descriptor, temporary = tempfile.mkstemp(dir=file_path.parent, prefix=".keys-")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_dump(keys))
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(where)
+            Path(temporary).replace(file_path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-    return added
+    return new_key
 
 
 @contextmanager
-def _changing(folder: Path) -> Iterator[None]:
+def _locked_for_change(folder: Path) -> Iterator[None]:
     """Let one process at a time change the key files of a folder, and make the change durable.
 
-    Otherwise, if two processes add a version at once, one would lose its key, and all data encrypted with
-    it.
+    Without the lock, one of two processes that add a version at once would lose its key and the data
+    encrypted with it.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -204,25 +204,25 @@ def _dump(keys: dict[tuple[str, int], bytes]) -> bytes:
     return (json.dumps({"format": FORMAT_VERSION, "keys": entries}, indent=2) + "\n").encode()
 
 
-def _state(path: str) -> _State:
+def _file_version(path: str) -> _FileVersion:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise KeyServiceError(f"the key file {path} cannot be found: {error.strerror}") from error
-    # The change time moves with the mode as well.
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+    # The change time also covers changes of the mode.
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def _load(path: str) -> tuple[_State, MasterKeys]:
-    state = _state(path)
-    return state, MasterKeys(_read(path), f"the key file {path}")
+def _load(path: str) -> tuple[_FileVersion, MasterKeys]:
+    version = _file_version(path)
+    return version, MasterKeys(_read(path), f"the key file {path}")
 
 
 def _read(path: str) -> dict[tuple[str, int], bytes]:
     try:
         with open(path, "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if mode & _OTHERS:
+            if mode & _OTHERS_ACCESS:
                 raise KeyDeniedError(
                     f"the key file {path} may be read by others (mode {mode:04o}) and is refused; "
                     f"run: chmod 600 {path}"

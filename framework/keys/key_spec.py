@@ -1,4 +1,4 @@
-"""Key settings, as users write them, resolved to providers."""
+"""Key specifications, resolved to providers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 
 @checked_arguments
 def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvider:
-    """Return the provider that a setting names.
+    """Return the provider that a specification names.
 
-    `None` or `""` holds no keys; a provider is itself; `file:/path/keys.json` or a bare path is a key file;
-    any other `scheme:rest` is made by the plugin that offers the scheme. Raises `OptionError` for an unknown
+    `None` or `""` means no keys; a provider is returned unchanged; `file:/path/keys.json` or a bare path is a
+    key file; any other `scheme:rest` goes to the plugin of its scheme. Raises `OptionError` for an unknown
     scheme.
     """
     if spec is None or spec == "":
@@ -36,7 +36,7 @@ def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvi
 
 
 def key_file_of(spec: str) -> str | None:
-    """Return the path of the key file that a setting names, None for keys that a plugin holds."""
+    """Return the path of the key file that a specification names, None for a scheme of a plugin."""
     match = _SCHEME.fullmatch(spec)
     if match is None:
         return spec
@@ -53,7 +53,7 @@ def _from_plugin(scheme: str, text: str) -> KeyProvider:
 
     factories = plugins().key_providers()
     if scheme not in factories:
-        # The setting may hold a password, so only its scheme is shown.
+        # The specification may hold a password, so the message shows only the scheme.
         raise OptionError(f"no key provider has the scheme {scheme!r}{nearest(scheme, ['file', *factories])}")
     provider = factories[scheme](text)
     if not isinstance(provider, KeyProvider):

@@ -12,19 +12,19 @@ IV_LENGTH = 16
 
 
 def aes_ctr(key: bytes, iv: bytes) -> CipherContext:
-    """Return AES in counter mode; encrypting and decrypting are the same."""
+    """Return an AES cipher in counter mode, which encrypts and decrypts."""
     return Cipher(algorithms.AES(key), modes.CTR(iv)).encryptor()
 
 
 def unwrap(master: bytes, encrypted: bytes) -> bytes:
-    """Return the local key that `encrypted` stands for.
+    """Return the local key of an encrypted local key.
 
-    The encrypted key serves as its own counter: its first 16 bytes are the IV under which all of it is
+    The encrypted key contains its own counter: its first 16 bytes are the IV with which all of it is
     decrypted (org.apache.orc.impl.KeyProvider.decryptLocalKey of the in-memory and the Hadoop provider).
     """
     return aes_ctr(master, encrypted[:IV_LENGTH]).update(encrypted)
 
 
 def random_encrypted_key(algorithm: KeyAlgorithm) -> bytes:
-    """Return a fresh encrypted local key: random bytes, whose decryption is the local key."""
+    """Return a fresh encrypted local key: random bytes, which decrypt to the local key."""
     return secrets.token_bytes(algorithm.key_length)

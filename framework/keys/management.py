@@ -1,4 +1,4 @@
-"""Making, rolling and listing keys with any provider, as the command `lockgate keys` does."""
+"""Functions that create, roll and list keys of any provider, also behind the command `lockgate keys`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
 def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
     """Create a key with a fresh version 0 in `keys`, a provider or its specification.
 
-    `bits` is 128 or 256. Raises `AlreadyExistsError` if there is one, `UnsupportedError` if this provider
+    `bits` is 128 or 256. Raises `AlreadyExistsError` if the key exists, `UnsupportedError` if this provider
     only reads, and the provider's own errors.
     """
     return provider_from(keys).create_key(name, bits)
@@ -35,5 +35,5 @@ def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
 
 @checked_arguments
 def list_keys(keys: Keys) -> list[KeyMetadata]:
-    """Return every version of every key that can be listed, sorted; never a byte of one."""
+    """Return the metadata of every version of every key that can be listed, sorted."""
     return provider_from(keys).key_versions()

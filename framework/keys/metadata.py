@@ -1,4 +1,4 @@
-"""Metadata of a key, which needs no secret, and a local key."""
+"""Metadata of master keys, which hold no secret, and local keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lockgate.errors import InputError
 
 
 class KeyAlgorithm(IntEnum):
-    """The ciphers of ORC column encryption, by the numbers that ORC files store."""
+    """The ciphers of ORC column encryption, with their numbers in ORC files."""
 
     AES_CTR_128 = 1
     AES_CTR_256 = 2
@@ -43,7 +43,7 @@ class KeyMetadata:
 
 @dataclass(frozen=True)
 class LocalKey:
-    """A key made for one file: plain (secret, in memory only) and encrypted under a master key (stored)."""
+    """The key of one file: `plain` is secret and only in memory; `encrypted` under a master key is stored."""
 
     plain: bytes = field(repr=False)
     encrypted: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class LocalKey:
 
 @checked_arguments
 def parse_key_version(text: str) -> tuple[str, int]:
-    """Split `"pii@0"` into name and version; a bare name is version 0. `InputError` if it is neither."""
+    """Split `"pii@0"` into name and version, by default 0; `InputError` for a malformed text."""
     name, separator, version = text.rpartition("@")
     if not separator:
         name, version = text, "0"
@@ -64,8 +64,8 @@ def parse_key_version(text: str) -> tuple[str, int]:
 
 
 def check_key_name(name: str) -> str:
-    """Return `name` if a new key may be called that; `InputError` otherwise."""
-    # These separate keys and columns in orc.encrypt, and name from version.
+    """Return `name` if it is a valid name of a new key; `InputError` otherwise."""
+    # These characters separate keys and columns in orc.encrypt, and the name from the version.
     if not name or any(character in "@:;," or character.isspace() for character in name):
         raise InputError(f"a key name has no '@', ':', ';', ',' or blanks and is not empty: {name!r}")
     return name

@@ -14,7 +14,7 @@ def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:
     return {"jceks": _jceks, "kms": _kms, "envelope": _envelope}
 
 
-# Each loads what it needs when its scheme is used.
+# Each scheme imports its libraries on first use.
 
 
 def _jceks(text: str) -> KeyProvider:

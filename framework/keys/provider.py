@@ -32,22 +32,22 @@ from lockgate.framework.keys.metadata import (
 class KeyProvider(ABC):
     """Holds master keys and wraps local keys under them; it never hands out a master key.
 
-    Each of four failures has its error: the provider does not hold the key (`KeyMissingError`), this caller
+    Four failures have different errors: the provider does not hold the key (`KeyMissingError`), this caller
     may not use it (`KeyDeniedError`), the file was written with another key of that name (`WrongKeyError`),
     or the key service does not answer properly (`KeyServiceError`).
     """
 
     @abstractmethod
     def key_names(self) -> list[str]:
-        """Return the names of the keys held, sorted."""
+        """Return the names of all keys, sorted."""
 
     @abstractmethod
     def current_key(self, name: str) -> KeyMetadata:
-        """Return the newest version of the key `name`, which new files are written with."""
+        """Return the newest version of the key `name`, which encrypts new files."""
 
     @abstractmethod
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
-        """Return the local key of a file, given its encrypted form (16 or 32 bytes) and its master key."""
+        """Return the local key of a file: decrypt `encrypted` (16 or 32 bytes) with the master key `key`."""
 
     def create_local_key(self, key: KeyMetadata) -> LocalKey:
         """Return a fresh local key, never used before, wrapped under `key`."""
@@ -55,9 +55,9 @@ class KeyProvider(ABC):
         return LocalKey(self.decrypt_local_key(key, encrypted), encrypted)
 
     def usable(self, name: str) -> bool:
-        """Say whether new files can use the key `name`: the provider holds it, and this caller may use it.
+        """Return whether new files can use the key `name`: the provider holds it, and this caller may use it.
 
-        For any other failure it raises as `current_key` does, so a silent service does not count as a missing
+        For any other failure it raises as `current_key` does, so an unavailable service is no missing
         key.
         """
         try:
@@ -86,10 +86,9 @@ class KeyProvider(ABC):
         raise UnsupportedError(f"{self!r} cannot roll keys: roll them in the key store itself")
 
     def for_table(self, options: Mapping[str, str]) -> KeyProvider:
-        """Return the provider for one table with these options: this one, unless the table has keys of its
-        own.
+        """Return the provider for a table with these options; by default this provider.
 
-        Equal options give the same object.
+        Equal options return the same object.
         """
         return self
 
@@ -122,7 +121,7 @@ class NoKeys(KeyProvider):
 
 
 class MasterKeys:
-    """Master keys in memory, by name and version; shared by the providers that hold the keys themselves."""
+    """Master keys in memory, by name and version, for providers that hold the bytes of keys."""
 
     def __init__(self, keys: Mapping[tuple[str, int], bytes], holder: str) -> None:
         self._keys = {version: bytes(material) for version, material in keys.items()}
@@ -139,34 +138,34 @@ class MasterKeys:
         )
 
     def versions(self) -> list[str]:
-        """Return every key held, written name@version."""
+        """Return every key, written name@version."""
         return [f"{name}@{version}" for name, version in sorted(self._keys)]
 
-    def having(self, key: KeyMetadata, material: bytes) -> MasterKeys:
-        """Return these keys and one more."""
+    def with_key(self, key: KeyMetadata, material: bytes) -> MasterKeys:
+        """Return a copy with one more key."""
         return MasterKeys({**self._keys, (key.name, key.version): material}, self._holder)
 
     def metadata(self) -> list[KeyMetadata]:
-        """Return every key held, without its bytes, sorted."""
+        """Return the metadata of every key, sorted."""
         return [
             KeyMetadata(name, version, KeyAlgorithm.of_length(len(material)))
             for (name, version), material in sorted(self._keys.items())
         ]
 
     def names(self) -> list[str]:
-        """Return every name held, sorted."""
+        """Return every name, sorted."""
         return sorted({name for name, _ in self._keys})
 
     def current(self, name: str) -> KeyMetadata:
         """Return the highest version of `name`."""
-        held = [version for key, version in self._keys if key == name]
-        if not held:
+        versions = [version for key, version in self._keys if key == name]
+        if not versions:
             raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, self.names())}")
-        newest = max(held)
+        newest = max(versions)
         return KeyMetadata(name, newest, KeyAlgorithm.of_length(len(self._keys[name, newest])))
 
     def unwrap(self, key: KeyMetadata, encrypted: bytes) -> bytes:
-        """Decrypt a local key; the sizes of master key, local key and algorithm must agree."""
+        """Decrypt a local key; master key, local key and algorithm must have the same size."""
         master = self._keys.get((key.name, key.version))
         if master is None:
             raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), self.versions())}")
@@ -180,10 +179,10 @@ class MasterKeys:
 
 @checked_arguments
 class MemoryKeyProvider(KeyProvider):
-    """Holds the keys it is given, for tests and notebooks: `MemoryKeyProvider({"pii@0": key_bytes})`.
+    """Holds keys in memory, for tests and notebooks: `MemoryKeyProvider({"pii@0": key_bytes})`.
 
-    A key has 16 bytes (AES-128) or 32 bytes (AES-256). It cannot be pickled, so that a key never travels in a
-    Spark plan. Keys made by `create_key` and `roll_key` end with the process.
+    A key has 16 bytes (AES-128) or 32 bytes (AES-256). The provider cannot be pickled, so that no key gets
+    into a Spark plan. Keys made by `create_key` and `roll_key` end with the process.
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
@@ -217,11 +216,11 @@ class MemoryKeyProvider(KeyProvider):
             return self._add(KeyMetadata(name, old.version + 1, algorithm))
 
     def _add(self, key: KeyMetadata) -> KeyMetadata:
-        self._keys = self._keys.having(key, secrets.token_bytes(key.algorithm.key_length))
+        self._keys = self._keys.with_key(key, secrets.token_bytes(key.algorithm.key_length))
         return key
 
     def versions(self) -> Collection[str]:
-        """Return every key held, written name@version."""
+        """Return every key, written name@version."""
         return self._keys.versions()
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ class WarehouseLineage:
         self.outside.add((*target, *record.shape.inputs))
 
     def is_ready(self) -> bool:
-        """Say whether anything was ever recorded in the warehouse."""
+        """Return whether anything was ever recorded in the warehouse."""
         waits = any(each.journal.waiting() for each in _at(address_of(self.catalog)))
         return waits or self.catalog.file_system.exists(self.segments.folder)
 

@@ -1,7 +1,7 @@
-"""Plugins wrapped so that an answer or a failure of a hook names the plugin it came from.
+"""Wrapped plugins, which record what plugin each answer or failure of a hook came from.
 
-pluggy returns the answers of a hook without saying whose they are, and one plugin that raises ends the call
-for all. What is registered with pluggy is therefore a copy of the plugin whose functions remember.
+pluggy returns the answers of a hook without their plugins, and one plugin that raises ends the call for all.
+Lockgate therefore registers a copy of each plugin, whose functions record their answers and failures.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ class HookError(Exception):
 
 
 class Attribution(threading.local):
-    """Owner of the answers of the running hook call; each thread has its own."""
+    """The answers and failures of the running hook call, by plugin; each thread has its own."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, object]] = []
         self.failures: list[tuple[str, BaseException]] = []
 
     def clear(self) -> None:
-        """Forget the call before."""
+        """Forget the previous call."""
         self.answers.clear()
         self.failures.clear()
 
     def plugin_of(self, answer: object) -> str:
-        """Return the plugin that gave `answer`; an answer that a wrapper has changed belongs to nobody."""
-        return next((plugin for plugin, given in self.answers if given is answer), "a hook wrapper")
+        """Return the plugin that gave `answer`, or "a hook wrapper" if a wrapper has changed it."""
+        return next((plugin for plugin, original in self.answers if original is answer), "a hook wrapper")
 
 
 class Copy:
-    """A plugin's functions; each is equal to itself alone, so that pluggy can keep it in sets."""
+    """A copy of a plugin's functions, compared by identity so that pluggy can keep it in sets."""
 
     def __init__(self, plugin: object) -> None:
-        self.copied = plugin
+        self.original = plugin
 
 
 def attributed(
     plugin: object, name: str, hooks: frozenset[str], observers: frozenset[str], to: Attribution
 ) -> Copy:
-    """Return a copy of `plugin` whose hook functions remember in `to` what they answered.
+    """Return a copy of `plugin` whose hook functions record their answers in `to`.
 
-    A function of a hook in `observers` never raises: its failure is remembered. Any other raises HookError.
-    Functions of unknown hooks are taken over too, so that pluggy refuses them.
+    A function of a hook in `observers` never raises: `to` records its failure. Any other raises HookError.
+    Functions of unknown hooks are copied too, so that pluggy refuses them.
     """
     copy = Copy(plugin)
     for attribute in dir(plugin):
@@ -64,21 +64,21 @@ def attributed(
         elif hook in observers:
             setattr(copy, attribute, _observer(function, name, to))
         else:
-            setattr(copy, attribute, _source(function, name, hook, to))
+            setattr(copy, attribute, _responder(function, name, hook, to))
     return copy
 
 
-def _source(function: Callable[..., Any], plugin: str, hook: str, to: Attribution) -> Callable[..., Any]:
+def _responder(function: Callable[..., Any], plugin: str, hook: str, to: Attribution) -> Callable[..., Any]:
     @functools.wraps(function)
-    def answer(*arguments: Any) -> Any:
+    def respond(*arguments: Any) -> Any:
         try:
-            given = function(*arguments)
+            answer = function(*arguments)
         except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end the process
             raise HookError(plugin, hook) from error
-        to.answers.append((plugin, given))
-        return given
+        to.answers.append((plugin, answer))
+        return answer
 
-    return answer
+    return respond
 
 
 def _observer(function: Callable[..., Any], plugin: str, to: Attribution) -> Callable[..., Any]:

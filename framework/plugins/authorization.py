@@ -1,4 +1,4 @@
-"""Authorization of actions by plugins, and the identity that it is for.
+"""Authorization of actions by plugins, and the identity of the caller.
 
 The identity belongs to the running context (`contextvars`): the bridge sets it for each request of the
 connector, a server written in Python sets it by `acting_as`. By default it is the operating system's user of
@@ -30,12 +30,12 @@ _acting: ContextVar[Caller | Principal | None] = ContextVar("lockgate_acting", d
 
 
 @contextlib.contextmanager
-def acting_as(who: Caller | Principal) -> Iterator[None]:
-    """Make `who` the user of everything inside `with`, in this thread or task.
+def acting_as(identity: Caller | Principal) -> Iterator[None]:
+    """Make `identity` the user of everything inside `with`, in this thread or task.
 
-    The hook `lockgate_principal` finds the identity of a Caller; a Principal stays as it is.
+    The hook `lockgate_principal` resolves a Caller to a Principal; a Principal stays as it is.
     """
-    token = _acting.set(who)
+    token = _acting.set(identity)
     try:
         yield
     finally:
@@ -43,18 +43,18 @@ def acting_as(who: Caller | Principal) -> Iterator[None]:
 
 
 def current_principal() -> Principal:
-    """Return the current identity; raises PluginError if a plugin fails to find it."""
-    who = _acting.get() or Caller(_user_of_process())
-    return who if isinstance(who, Principal) else plugins().principal(who)
+    """Return the current identity; raises PluginError if a plugin fails to resolve it."""
+    identity = _acting.get() or Caller(_process_user())
+    return identity if isinstance(identity, Principal) else plugins().principal(identity)
 
 
-def _user_of_process() -> str:
-    """Return the user as the system knows it; anybody can set the environment, which getpass asks first."""
-    number = os.geteuid()
+def _process_user() -> str:
+    """Return the user of the process's uid; getpass would trust variables that anyone can set."""
+    uid = os.geteuid()
     try:
-        return pwd.getpwuid(number).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:  # a container may run as a user without a name
-        return str(number)
+        return str(uid)
 
 
 def authorize(
@@ -71,17 +71,17 @@ def authorize(
     manager = plugins()
     if not manager.decides_access():
         return ALLOWED
-    who = principal or current_principal()
-    request = AccessRequest(who, action, target, None if columns is None else frozenset(columns))
+    principal = principal or current_principal()
+    request = AccessRequest(principal, action, target, None if columns is None else frozenset(columns))
     decision = manager.authorize(request)
     if not decision.allowed:
-        publish(_denied(request, decision))
+        publish(_denial(request, decision))
         raise refusal(request, decision)
     return decision
 
 
 def refusal(request: AccessRequest, decision: Decision) -> AccessDeniedError:
-    """Return the error that a denied request ends with."""
+    """Return the error of a denied request."""
     columns = f" (columns {', '.join(sorted(request.columns))})" if request.columns else ""
     return AccessDeniedError(
         f"{request.action} on {request.target}{columns} is denied to user {request.principal.user!r}; "
@@ -90,7 +90,7 @@ def refusal(request: AccessRequest, decision: Decision) -> AccessDeniedError:
     )
 
 
-def _denied(request: AccessRequest, decision: Decision) -> Denied:
+def _denial(request: AccessRequest, decision: Decision) -> Denied:
     return Denied(
         user=request.principal.user,
         action=request.action.value,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class BridgeContext(Protocol):
-    """Context of an operation or a system table while it answers the connector."""
+    """Context of an operation or a system table during a request of the connector."""
 
     @property
     def spark(self) -> Any:
@@ -32,7 +32,7 @@ class BridgeContext(Protocol):
 
     @property
     def principal(self) -> Principal:
-        """The requesting identity: the user of the Spark session, or the one that a server acts for."""
+        """The requesting identity: the user of the Spark session, or the user that a server acts for."""
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -43,23 +43,23 @@ class BridgeContext(Protocol):
 
 
 BridgeOperation: TypeAlias = Callable[[BridgeContext, Any], object]
-"""Answers one operation: takes the context and the request, a dictionary, and returns what JSON can hold.
+"""Answers one operation: takes the context and the request, a dictionary, and returns a JSON value.
 
-A function whose `request` is annotated by a `TypedDict` gets only requests that have exactly its keys.
+If its `request` is annotated with a `TypedDict`, requests with other keys are refused.
 """
 
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
-"""Makes a key provider of a key specification `scheme:rest`, which it is given whole."""
+"""Makes a key provider from a key specification `scheme:rest`; it takes the full text."""
 
 MaskFunction: TypeAlias = Callable[["pa.Array"], "pa.Array"]
-"""Masks an array of a flat type: returns one of the same type and length. Raises for a type it has no mask
-for."""
+"""Masks an array of a flat type: returns one of the same type and length. Raises for a type that it cannot
+mask."""
 
 MaskFactory: TypeAlias = Callable[[Sequence[str]], MaskFunction]
 """Makes a mask of the parameters that follow its name in `orc.mask`; `ValueError` if they mean nothing."""
 
 LakeMethod: TypeAlias = Callable[..., Any]
-"""A method of a `Lake`: takes the lake first, then whatever it is called with."""
+"""A method of a `Lake`: takes the lake, then the arguments of the call."""
 
 
 CommandMaker: TypeAlias = Callable[["argparse.ArgumentParser"], None]
@@ -69,7 +69,7 @@ shows, and the default `run`: a function of the parsed options that returns the 
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """A change after which readers of a table may fail: the table or columns are dropped or renamed.
+    """A change that may break readers of a table: the table or some columns are dropped or renamed.
 
     `table` is its name, `database.table`; `options` are those of its schema (empty if the schema cannot be
     read). `columns` are paths of columns, empty for the whole table; `along` names the tables dropped
@@ -91,8 +91,8 @@ class CandidateFile:
     `rows` counts what is stored, deleted rows included; `size` is in bytes. `partition` holds values by
     column name. `schema_id` is the schema that the file was written with. `extra_files` are names of files in
     its folder; `embedded_index` is Paimon's file index if that is small enough for the manifest. Predicates
-    name columns of the schema `read_schema_id`, None: the table's. `index_manifest` names the list of index
-    files of the snapshot that is read, None if it has none.
+    name columns of the schema `read_schema_id`, or of the table's schema if it is None. `index_manifest`
+    names the list of index files of the snapshot that is read, None if it has none.
     """
 
     path: str
@@ -116,7 +116,7 @@ class FileSet(Protocol):
 
     @property
     def read_schema_id(self) -> int:
-        """The schema that predicates name columns of."""
+        """The id of the schema whose columns predicates name."""
 
     def __len__(self) -> int: ...
 
@@ -149,11 +149,11 @@ class LineageSink(Protocol):
     """A receiver of the lineage that this process records."""
 
     def write(self, warehouse: str, records: Sequence[Record]) -> None:
-        """Receive records of ended statements, of the warehouse at this address.
+        """Receive the records of ended statements in the warehouse at this address.
 
-        A thread of its own calls this, in order. An error is logged and counted, and the same records are
-        offered again, so a sink must tolerate records that it already has. RecordsRefusedError says that it
-        will never take some of them: the others are offered without them.
+        A thread for this sink calls it, in order. An error is logged and counted, and the same records are
+        offered again, so a sink must tolerate records that it already has. Raise RecordsRefusedError for
+        records that it will never take: the others are offered without them.
         """
 
 
@@ -164,15 +164,15 @@ class AuditSink(Protocol):
     def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Take records of decisions, each a mapping with Ranger's fields.
 
-        A thread of its own calls this, in order. After an error the same records are offered again, so a
-        destination must tolerate records that it already has; their `id` tells. Raise RecordsRefusedError for
+        A thread for this sink calls it, in order. After an error the same records are offered again, so a
+        destination must tolerate records that it already has, by their `id`. Raise RecordsRefusedError for
         records that it will never take: the others are offered without them.
         """
 
 
 @runtime_checkable
 class FilePruner(Protocol):
-    """A step of pruning that a plugin adds; explain and Spark's metrics call it by `name`."""
+    """A step of pruning that a plugin adds; explain and Spark's metrics show it by `name`."""
 
     @property
     def name(self) -> str:
@@ -187,10 +187,10 @@ class FilePruner(Protocol):
 
 @runtime_checkable
 class RowPruner(FilePruner, Protocol):
-    """A step of pruning that also knows which rows of a file may match."""
+    """A step of pruning that also selects rows of a file."""
 
     def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
-        """Return the numbers, from 0, of the stored rows that may match, None if any may.
+        """Return the positions, from 0, of the stored rows that may match, None if any may match.
 
         Called for each file that Python reads without a merge; an error ends the query.
         """
@@ -198,20 +198,20 @@ class RowPruner(FilePruner, Protocol):
 
 @runtime_checkable
 class SetPruner(FilePruner, Protocol):
-    """A step of pruning that judges all files of a snapshot at once, for tables with very many.
+    """A step of pruning that checks all files of a snapshot at once, for tables with very many.
 
     An attribute `note`, if there is one, appears in explain.
     """
 
     def keep_files(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
-        """Return for each file what `keeps` would, None to keep all; an error ends the query."""
+        """Return for each file whether a row of it may match, None to keep all; an error ends the query."""
 
 
 @dataclass(frozen=True)
 class JoinedColumn:
-    """A column whose rows a query joins with equal values of `other_column`, a column of the table `other`.
+    """A join condition: `column` equals `other_column` of the table `other`.
 
-    `other_files` are those that the query reads of `other`.
+    `other_files` are the files of `other` that the query reads.
     """
 
     column: str
@@ -225,7 +225,7 @@ class JoinPruner(FilePruner, Protocol):
     """A step of pruning that also compares the values of files on both sides of a join."""
 
     def joins(self, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]) -> Sequence[bool]:
-        """Return for each file whether one of its rows may find all its partners; True if that is unknown."""
+        """Return for each file whether one of its rows may match in all joins; True if that is unknown."""
 
 
 @runtime_checkable
@@ -245,10 +245,10 @@ class SnapshotSource(Protocol):
 
 
 class FileCollection(Protocol):
-    """The work of a collector on one file."""
+    """The state of a collector for one file."""
 
     def add(self, rows: pa.Table) -> None:
-        """Receive rows of the file in order, with the columns that the collector wants."""
+        """Receive rows of the file in order, with the columns that the collector requested."""
 
     def finish(self) -> bytes:
         """Return the output once the file is complete; not called for an aborted file."""
@@ -256,9 +256,9 @@ class FileCollection(Protocol):
 
 @runtime_checkable
 class FileCollector(Protocol):
-    """A plugin's view of the rows of each new data file; `name` identifies its output.
+    """Receives the rows of each new data file; `name` identifies its output.
 
-    `columns` are the columns that it wants, None for all. With an attribute `makes_file_index` that is true,
+    `columns` are the columns that it needs, None for all. With an attribute `makes_file_index` that is true,
     the output is Paimon's file index: it becomes part of the file, and participants do not see it.
     """
 
@@ -268,7 +268,7 @@ class FileCollector(Protocol):
 
     @property
     def columns(self) -> Sequence[str] | None:
-        """The columns it wants."""
+        """The columns that it needs, None for all."""
 
     def begin(self) -> FileCollection:
         """Return the collection of a new file; an error in either ends the write."""
@@ -293,8 +293,8 @@ class NewIndexFile:
     """An index file that a commit adds to the table's folder `index`, and names in its index manifest.
 
     `kind` begins with `lockgate-` and belongs to the plugin; other engines keep files of unknown kinds.
-    `partition` holds the values of the file's only partition, None if it covers several. `rows` counts
-    whatever the plugin likes.
+    `partition` holds the values of the file's only partition, None if it covers several. The plugin chooses
+    what `rows` counts.
     """
 
     kind: str
@@ -305,7 +305,7 @@ class NewIndexFile:
 
 @dataclass(frozen=True)
 class IndexFileChanges:
-    """Changes of a plugin's index files in one commit: files added, and names of files that go.
+    """Changes of a plugin's index files in one commit: new files, and names of removed files.
 
     If another commit has already removed one of `removed`, `otherwise` applies instead; without it the commit
     ends with a CommitConflictError.
@@ -326,41 +326,41 @@ class IndexParticipant(CommitParticipant, Protocol):
 
 @dataclass(frozen=True)
 class AskedKeys:
-    """The keys that a comparison asks for, ascending: a block needs one of them, or with `every` all of them.
+    """The keys of a comparison, ascending: a block needs one of them, or all of them if `every` is true.
 
-    A block with what one of `others` asks for will do as well.
+    A block that satisfies one of `others` matches as well.
     """
 
     keys: npt.NDArray[np.uint64]
     every: bool = False
     others: tuple[AskedKeys, ...] = ()
 
-    def are_in(self, found: npt.NDArray[np.uint64]) -> bool:
-        """Say whether a block with some keys may have what is asked for."""
-        present = set(found.tolist())
-        there = [key in present for key in self.keys.tolist()]
-        enough = bool(there) and all(there) if self.every else any(there)
-        return enough or any(each.are_in(found) for each in self.others)
+    def are_in(self, block_keys: npt.NDArray[np.uint64]) -> bool:
+        """Return whether a block with these keys may contain a match."""
+        present = set(block_keys.tolist())
+        hits = [key in present for key in self.keys.tolist()]
+        matches = bool(hits) and all(hits) if self.every else any(hits)
+        return matches or any(each.are_in(block_keys) for each in self.others)
 
 
 @runtime_checkable
 class IndexKind(Protocol):
     """A kind of index in segments: the keys of values, and the keys of a comparison.
 
-    A key is a number below 2**40. If a value that is not null meets a comparison, its keys must include those
-    that the comparison asks for. A kind with several keys a value may say how many by an attribute
-    `keys_a_value`, by which `auto` counts values. A kind whose keys of some values have changed has an
+    A key is a number below 2**40. If a value that is not null satisfies a comparison, its keys must include
+    those of the comparison. A kind with several keys per value may give their number in an attribute
+    `keys_a_value`, which `auto` uses to count values. A kind whose keys of some values have changed has an
     attribute `version`, 2 or more: scans ignore keys of other versions, and `build_index` replaces them.
     """
 
     def accepts(self, data_type: DataType) -> bool:
-        """Say whether columns of a type can be indexed."""
+        """Return whether columns of a type can be indexed."""
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
         """Return the keys of values without nulls, in any order, perhaps with duplicates."""
 
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return the keys of a comparison with literals, None if keys cannot decide it.
+        """Return the keys of a comparison with literals, None if keys cannot answer it.
 
         `data_type` is the type of the stored values; the literals may have a wider one.
         """
@@ -370,7 +370,7 @@ class IndexKind(Protocol):
 class SystemTable(Protocol):
     """A read-only table derived from another, read as `lake.db.t$suffix`.
 
-    An attribute `single_row` that is true says that it always has one row; `rows` then runs with the query,
+    With an attribute `single_row` that is true it always has one row; `rows` then runs with the query,
     not for EXPLAIN, and in a stream while Spark plans the micro-batch. Anyone who may SELECT all columns of
     the table, without row filter and masks, may read it. With an attribute `authorizes` that is true, `rows`
     checks rights itself.

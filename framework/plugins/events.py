@@ -1,4 +1,4 @@
-"""Events: what happened, as frozen values that observers receive after the fact.
+"""Events: frozen records of what happened, which observers receive afterwards.
 
 An event names tables, columns, keys and numbers; it never holds a value of a row, a literal of a query or a
 key's bytes. Plugins observe events by the hook `lockgate_event`.
@@ -21,19 +21,19 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event; `at` is the moment, in UTC, at which this process noticed it."""
+    """An event; `at` is the time, in UTC, at which this process noticed it."""
 
     at: datetime = field(default_factory=_now)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanPlanned(Event):
-    """A scan of a table was planned: its files are chosen, and it has read no row yet.
+    """A scan of a table was planned: its files are chosen, no row is read yet.
 
-    `table` is the folder of the table, `columns` the columns that the scan reads, or None for all of them.
+    `table` is the folder of the table, `columns` the columns that the scan reads, None for all.
     `files` and `size` (bytes) count what the scan reads after all skipping. `searched` are the columns
-    that the query compares, each with the operators, and without any value. `again`: the query has
-    planned the scan before: without filters that came later, or for the other side of a join.
+    that the query compares, each with an operator and without values. `again`: the query has
+    already planned this scan: before later filters arrived, or for the other side of a join.
     """
 
     table: str
@@ -64,11 +64,11 @@ class RowsCommitted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamProgressed(Event):
-    """A streaming query wrote its batch `batch` to a table, or chose the snapshot that the batch looks up in
-    or reads last.
+    """A streaming query wrote its batch `batch` to a table, or chose the snapshot that the batch reads from
+    or looks up in.
 
     `query` is Spark's id of the query, which a restart keeps. `table` is the folder of the table. Spark runs
-    a batch again that did not end: the event comes again too, with the same `snapshot_id`.
+    an unfinished batch again: the event then comes again too, with the same `snapshot_id`.
     """
 
     query: str
@@ -95,7 +95,7 @@ class TableChanged(Event):
 class ProcedureCalled(Event):
     """A procedure ended after `seconds`; `error` is the name of the error's class, or None for success.
 
-    `arguments` are the names of the given arguments, without values; `table` is the value of the argument
+    `arguments` are the names of the call's arguments, without values; `table` is the value of the argument
     `table`, if any. `warehouse` is the folder of the warehouse, `user` the caller. Observers that write there
     can use `catalog`, the warehouse as the call reached it. `description` is that of the Spark job, if it has
     one; `confs` are settings of lineage in the calling session.
@@ -116,7 +116,7 @@ class ProcedureCalled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUnwrapped(Event):
-    """A reader requested the local key of a file for `user`; `granted` says whether it got the key."""
+    """A reader requested the local key of a file for `user`; `granted`: it received the key."""
 
     user: str
     key: str

@@ -1,6 +1,6 @@
-"""Checks of what hooks answer: each returns the answer in one form, or raises TypeError or ValueError.
+"""Checks of hook answers: each returns the answer in one form, or raises TypeError or ValueError.
 
-The manager adds to the message which plugin answered it.
+The manager adds the plugin's name to the message.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from lockgate.framework.plugins.contracts import (
 
 T = TypeVar("T")
 
-# Methods that had another name in the release before: the old one still works, with a warning.
+# Methods that were renamed since the last release: the old name still works, with a warning.
 _FORMER_NAMES = {"keep_files": "left", "lookup_keys": "asked"}
 
-# The steps of every scan that leave files out, and the line of a scan without any.
+# The pruning steps of every scan.
 STEPS = ("manifests", "partitions", "buckets", "keys", "statistics", "limit", "order")
-_TAKEN = frozenset({*STEPS, "snapshot"})
+_RESERVED_STEPS = frozenset({*STEPS, "snapshot"})
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-PAIMONS_TABLES = frozenset({"all_table_options", "catalog_options", "partitions", "tables"})
+PAIMON_TABLES = frozenset({"all_table_options", "catalog_options", "partitions", "tables"})
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 
 
 def named_as_today(value: T, name: str) -> T:
-    """Return an object whose method has a former name with the method of today, and warn of it.
+    """Return `value`, whose method also has its current name; warn if it only had the former one.
 
     Raises TypeError if the object takes no attribute.
     """
@@ -47,12 +47,12 @@ def named_as_today(value: T, name: str) -> T:
         try:
             object.__setattr__(value, name, getattr(value, former))
         except AttributeError:
-            raise TypeError(f"{value!r} lacks {name}(), the name of {former}() today") from None
+            raise TypeError(f"{value!r} lacks {name}(), the new name of {former}()") from None
     return value
 
 
 def folded_procedure_name(name: str) -> str:
-    """Return what is equal for names of procedures that mean one: case and `_` do not count."""
+    """Return a key that is equal for spellings of one procedure name: case and `_` do not count."""
     return name.replace("_", "").lower()
 
 
@@ -61,15 +61,15 @@ def by_procedure_name(answer: object) -> dict[str, Any]:
     if not isinstance(answer, list | tuple):
         raise TypeError(f"expected a list of procedures, not {type(answer).__name__}")
     procedures: dict[str, Any] = {}
-    seen = set()
+    name_keys = set()
     for procedure in answer:
         name = getattr(procedure, "name", None)
         is_instance = not isinstance(procedure, type) and callable(getattr(procedure, "call", None))
         if not isinstance(name, str) or not is_instance:
             raise TypeError(f"{procedure!r} is not an instance of lockgate.plugins.Procedure")
-        if folded_procedure_name(name) in seen:
+        if folded_procedure_name(name) in name_keys:
             raise ValueError(f"procedure {name!r} is listed twice")
-        seen.add(folded_procedure_name(name))
+        name_keys.add(folded_procedure_name(name))
         procedures[name] = procedure
     return procedures
 
@@ -81,7 +81,7 @@ def _mapping(answer: object) -> dict[str, Any]:
 
 
 def callables(answer: object) -> dict[str, Any]:
-    """Return things that can be called by their names."""
+    """Return callables by their names."""
     values = _mapping(answer)
     for name, value in values.items():
         if not callable(value):
@@ -92,20 +92,20 @@ def callables(answer: object) -> dict[str, Any]:
 def masks(answer: object) -> dict[str, Any]:
     """Return factories of masks by their names."""
     values = callables(answer)
-    taken = sorted(_APACHE_MASKS & set(values))
-    if taken:
-        raise ValueError(f"{taken[0]!r} is a mask of Apache ORC; give yours another name")
+    conflicts = sorted(_APACHE_MASKS & set(values))
+    if conflicts:
+        raise ValueError(f"{conflicts[0]!r} is a mask of Apache ORC; give yours another name")
     return values
 
 
-def _mapped(protocol: Any, lacks: str) -> Callable[[object], dict[str, Any]]:
-    """Return a check for mappings to instances of a protocol; `lacks` names its members."""
+def _mapped(protocol: Any, members: str) -> Callable[[object], dict[str, Any]]:
+    """Return a check for mappings to instances of a protocol; `members` names its members."""
 
     def check(answer: object) -> dict[str, Any]:
         values = _mapping(answer)
         for name, value in values.items():
             if isinstance(value, type) or not isinstance(value, protocol):
-                raise TypeError(f"{name!r} is mapped to {value!r}, which lacks {lacks}")
+                raise TypeError(f"{name!r} is mapped to {value!r}, which lacks {members}")
         return values
 
     return check
@@ -119,7 +119,7 @@ lineage_sinks: Callable[[object], dict[str, Any]] = _mapped(LineageSink, "write(
 
 
 def index_kinds(answer: object) -> dict[str, Any]:
-    """Return kinds of indexes by their names, which are words."""
+    """Return kinds of indexes by their names; a name with other characters than a word's is refused."""
     values = _index_kinds(
         {name: named_as_today(kind, "lookup_keys") for name, kind in _mapping(answer).items()}
     )
@@ -132,11 +132,11 @@ def index_kinds(answer: object) -> dict[str, Any]:
 
 
 def warehouse_tables(answer: object) -> dict[str, Any]:
-    """Return system tables of warehouses by their names, none of which is Paimon's own."""
+    """Return system tables of warehouses by their names; a name of Paimon's tables is refused."""
     values = _warehouse_tables(answer)
-    taken = sorted(PAIMONS_TABLES & set(values))
-    if taken:
-        raise ValueError(f"sys.{taken[0]} is a table of every warehouse: give yours another name")
+    conflicts = sorted(PAIMON_TABLES & set(values))
+    if conflicts:
+        raise ValueError(f"sys.{conflicts[0]} is a table of every warehouse: give yours another name")
     return values
 
 
@@ -144,16 +144,16 @@ SCOPES = ("table", "catalog", "read", "session")
 
 
 def options(answer: object) -> dict[str, Option[Any]]:
-    """Return options by scope and key, as one text."""
-    found: dict[str, Option[Any]] = {}
-    for scope, declared in _mapping(answer).items():
+    """Return options by the text "scope key"."""
+    by_scope_and_key: dict[str, Option[Any]] = {}
+    for scope, scope_options in _mapping(answer).items():
         if scope not in SCOPES:
             raise ValueError(f"{scope!r} is not a scope of options: {', '.join(SCOPES)} are")
-        for option in declared:
+        for option in scope_options:
             _check_option(scope, option)
-            if found.setdefault(f"{scope} {option.key}", option) is not option:
+            if by_scope_and_key.setdefault(f"{scope} {option.key}", option) is not option:
                 raise ValueError(f"option {option.key!r} is declared twice")
-    return found
+    return by_scope_and_key
 
 
 def _check_option(scope: str, option: object) -> None:
@@ -165,15 +165,15 @@ def _check_option(scope: str, option: object) -> None:
         raise ValueError(f"{option.key!r} is an option of every table: give yours another key")
 
 
-def _listed(protocol: Any, lacks: str) -> Callable[[object], list[Any]]:
-    """Return a check for lists of instances of a protocol; `lacks` names its methods."""
+def _listed(protocol: Any, members: str) -> Callable[[object], list[Any]]:
+    """Return a check for lists of instances of a protocol; `members` names its members."""
 
     def check(answer: object) -> list[Any]:
         if not isinstance(answer, list | tuple):
             raise TypeError(f"expected a list, not {type(answer).__name__}")
         for each in answer:
             if isinstance(each, type) or not isinstance(each, protocol):
-                raise TypeError(f"{each!r} lacks {lacks}")
+                raise TypeError(f"{each!r} lacks {members}")
         return list(answer)
 
     return check
@@ -187,20 +187,20 @@ _pruners: Callable[[object], list[FilePruner]] = _listed(FilePruner, "name or ke
 
 
 def pruners(answer: object) -> list[FilePruner]:
-    """Return pruners of files, whose names are words and none of Lockgate's own steps."""
-    found = [named_as_today(each, "keep_files") for each in _pruners(answer)]
-    for each in found:
+    """Return pruners of files; a name that is no word or that of a built-in step is refused."""
+    values = [named_as_today(each, "keep_files") for each in _pruners(answer)]
+    for each in values:
         if not isinstance(each.name, str) or not _STEP_NAME.fullmatch(each.name):
             raise ValueError(
                 f"{each.name!r} is not a valid name of a pruner: use up to 40 lower-case letters, digits "
                 "and _"
             )
-        if each.name in _TAKEN:
+        if each.name in _RESERVED_STEPS:
             raise ValueError(f"{each.name!r} is a step of every scan: give the pruner another name")
-    return found
+    return values
 
 
-def not_of(kind: type, answer: object) -> TypeError:
+def wrong_type(kind: type, answer: object) -> TypeError:
     """Return the error for an answer of another type."""
     return TypeError(f"expected {kind.__name__}, not {type(answer).__name__}")
 

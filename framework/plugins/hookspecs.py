@@ -1,12 +1,13 @@
-"""The whole plugin contract: every hook that Lockgate calls, one sentence each.
+"""The plugin contract: every hook that Lockgate calls, one sentence each.
 
 A plugin is a module (or object) named by an entry point of group `lockgate`; it implements any of these
-functions and marks each with `hookimpl`. Lockgate's own procedures and lookup joins are such plugins; there
-is no other way in.
+functions and marks each with `hookimpl`. Lockgate's own procedures and lookup joins are such plugins.
+
 docs/plugins.md shows each hook with an example.
 """
 
-# A hook has a signature and a sentence, and no body: plugins return what it promises.
+
+# Hooks have no bodies, because pluggy reads only their signatures.
 # mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
@@ -43,8 +44,6 @@ PROJECT = "lockgate"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-
-# Specifications have no bodies, since pluggy only looks at their signatures; hence the ignored `empty-body`.
 
 
 @hookspec
@@ -84,7 +83,7 @@ def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
 
 @hookspec(firstresult=True)
 def lockgate_principal(caller: Caller) -> Principal | None:
-    """Return the identity of a caller with its groups and roles, or None to leave that to other plugins."""
+    """Return the identity of a caller with its groups and roles, or None to defer to other plugins."""
 
 
 @hookspec
@@ -96,7 +95,7 @@ def lockgate_authorize(request: AccessRequest) -> Decision | None:
 def lockgate_authorize_sql(
     request: AccessRequest, types: Mapping[str, str], records: bool
 ) -> SqlDecision | None:
-    """Return what a query of Spark sees of a relation, in SQL, or None for no opinion."""
+    """Return the part of a relation that a query of Spark sees, in SQL, or None for no opinion."""
 
 
 @hookspec
@@ -106,7 +105,7 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 
 @hookspec
 def lockgate_before_attach(confs: Mapping[str, str]) -> None:
-    """Prepare for a Spark application, by the confs that it started with; an error prevents its use."""
+    """Prepare for a Spark application with these start confs; an error prevents its use."""
 
 
 @hookspec
@@ -131,7 +130,7 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 
 @hookspec
 def lockgate_before_change(change: PlannedChange) -> None:
-    """Judge a planned change of a table that readers depend on; an error prevents the change."""
+    """Check a planned change of a table that may break its readers; an error prevents the change."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""Types of plugins that know of manifests what they list, so that scans need not open them."""
+"""Contracts of plugins that index the content of manifests, so that scans can skip some unopened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SkippedManifests:
-    """Manifests by name of which no file has a match, and the amount of data that they list.
+    """Names of manifests that list no matching file, with the amount of data that they list.
 
     `places` are their partitions, as serialized rows, each with a bucket.
     """
@@ -29,7 +29,7 @@ class SkippedManifests:
 
 @runtime_checkable
 class ManifestPruner(FilePruner, Protocol):
-    """A step of pruning that also knows which manifests a scan need not open."""
+    """A step of pruning that also skips manifests without opening them."""
 
     def manifests(
         self,
@@ -38,16 +38,16 @@ class ManifestPruner(FilePruner, Protocol):
         manifests: Sequence[ManifestFileMeta],
         index_manifest: str | None,
     ) -> SkippedManifests | None:
-        """Return the manifests of a snapshot that list no file with a match, None if it knows of none.
+        """Return the manifests of a snapshot that list no matching file, None if it finds none.
 
-        Asked of append tables alone. A manifest that lists a deletion is opened whatever the answer is.
+        Called only for append tables. A manifest that lists a deletion is always opened.
         `predicate` names columns of `schema`, partition columns included. An error ends the query.
         """
 
 
 @dataclass(frozen=True)
 class ListedManifest:
-    """A manifest of the snapshot that a commit makes; `entries` are those of one that it has just written."""
+    """A manifest of a commit's snapshot; `entries` is its content if this commit has written it."""
 
     meta: ManifestFileMeta
     entries: tuple[ManifestEntry, ...] | None = None
@@ -55,12 +55,12 @@ class ListedManifest:
 
 @runtime_checkable
 class ManifestParticipant(CommitParticipant, Protocol):
-    """A participant whose index files tell of manifests: each attempt of a commit makes its own."""
+    """A participant whose index files describe manifests: each attempt of a commit makes new ones."""
 
     def manifest_files(
         self, manifests: Sequence[ListedManifest], present: Sequence[IndexEntry]
     ) -> IndexFileChanges:
-        """Return the changes of its index files for an attempt that makes a snapshot of some manifests.
+        """Return the changes of its index files for an attempt whose snapshot has these manifests.
 
         `present` are the index files that the snapshot keeps; only they can be removed.
         """

@@ -1,6 +1,6 @@
-"""The queues between publishers of events and the plugins that observe them, one for each plugin.
+"""Queues of events, one for each plugin that observes them.
 
-A publisher pays for putting an event into the queues, never for an observer. If an observer is slow, its own
+A publisher only waits for its event to be queued, never for an observer. If an observer is slow, its own
 queue drops events and counts them. If it raises an error, that is logged, and it gets the next event.
 """
 
@@ -18,17 +18,15 @@ from lockgate.framework.plugins.events import Event
 
 # Events are about 200 bytes each, so a full queue holds about 2 MB.
 CAPACITY = 10_000
-# How long a process that ends waits for observers, in seconds.
-LAST_WAIT = 2.0
+# Seconds that an ending process waits for observers.
+EXIT_TIMEOUT = 2.0
 
 _log = logging.getLogger("lockgate.events")
 
 
 @dataclass(frozen=True)
 class EventCounts:
-    """Counts of events, each for each observer: `delivered` to it, `dropped` because its queue was full, and
-    `failed` in it.
-    """
+    """Numbers of events over all observers: delivered, dropped by a full queue, failed in an observer."""
 
     delivered: int
     dropped: int
@@ -36,9 +34,9 @@ class EventCounts:
 
 
 class EventQueues:
-    """Delivers events to observers, in order, on a daemon thread each that starts with its first event.
+    """Delivers events to observers in order, each on a daemon thread that starts with its first event.
 
-    `observe` takes the name of an observer and an event, and returns the errors that were raised.
+    `observe` takes the name of an observer and an event, and returns the errors by plugin.
     """
 
     def __init__(
@@ -48,7 +46,7 @@ class EventQueues:
         self._lock = threading.Lock()
         self._queues: dict[str, Delivery[Event]] = {}
         self._failed = 0
-        self._complained: set[str] = set()
+        self._reported: set[str] = set()
 
     def publish(self, event: Event, observers: Iterable[str]) -> None:
         """Queue `event` for observers; a full queue drops it. Never waits and never raises."""
@@ -62,7 +60,7 @@ class EventQueues:
         return all(queue.flush(max(0.0, deadline - time.monotonic())) for queue in [*self._queues.values()])
 
     def counts(self) -> EventCounts:
-        """Return the counts since this process began."""
+        """Return the counts since the start of this process."""
         queues = [*self._queues.values()]
         return EventCounts(
             sum(queue.written for queue in queues), sum(queue.dropped for queue in queues), self._failed
@@ -72,25 +70,25 @@ class EventQueues:
         with self._lock:
             if name not in self._queues:
                 if not self._queues:
-                    atexit.register(self.flush, LAST_WAIT)
+                    atexit.register(self.flush, EXIT_TIMEOUT)
 
-                def hand_over(events: Sequence[Event]) -> None:
+                def deliver(events: Sequence[Event]) -> None:
                     for event in events:
-                        self._hand_over(name, event)
+                        self._deliver(name, event)
 
                 self._queues[name] = Delivery(
-                    f"observer {name!r}", hand_over, capacity=self._capacity, log=_log
+                    f"observer {name!r}", deliver, capacity=self._capacity, log=_log
                 )
             return self._queues[name]
 
-    def _hand_over(self, name: str, event: Event) -> None:
+    def _deliver(self, name: str, event: Event) -> None:
         errors = self._observe(name, event)
         with self._lock:
             self._failed += len(errors)
-            complaints = [each for each in errors if each[0] not in self._complained]
-            # Once for each plugin: a broken observer would fill the log with every event.
-            self._complained.update(plugin for plugin, _ in errors)
-        for plugin, error in complaints:
+            reports = [each for each in errors if each[0] not in self._reported]
+            # Once for each plugin: a broken observer would fill the log.
+            self._reported.update(plugin for plugin, _ in errors)
+        for plugin, error in reports:
             _log.warning(
                 "plugin %r failed to observe %s: %s: %s; later failures are only counted",
                 *(plugin, type(event).__name__, type(error).__name__, error),

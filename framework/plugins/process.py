@@ -1,4 +1,4 @@
-"""The plugins of this process: one manager, made on first use."""
+"""The plugin manager of this process, created on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _process_manager: PluginManager | None = None
 def plugins() -> PluginManager:
     """Return the process's plugin manager; the first call loads the installed entry points.
 
-    Raises `PluginError` naming the plugin that cannot be loaded; the next call tries again.
+    Raises `PluginError`, which names the plugin that cannot be loaded; the next call tries again.
     """
     global _process_manager
     with _process_lock:

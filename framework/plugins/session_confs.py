@@ -1,6 +1,6 @@
-"""Confs of the requesting Spark session, for plugins that are called below Spark.
+"""Confs of the requesting Spark session, for plugins outside Spark.
 
-They belong to the running context (`contextvars`): the bridge offers them while it answers a session.
+They belong to the running context (`contextvars`): the bridge sets them for each request of a session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _confs: ContextVar[Callable[[str], str] | None] = ContextVar("lockgate_session_c
 
 @contextlib.contextmanager
 def answering_session(confs: Callable[[str], str]) -> Iterator[None]:
-    """Let everything inside `with` see the confs of a session; `confs` returns "" for one that is not set."""
+    """Set the session whose confs code inside `with` reads; `confs` returns "" for a conf that is not set."""
     token = _confs.set(confs)
     try:
         yield
@@ -28,11 +28,11 @@ def session_conf(key: str) -> str:
     return "" if confs is None else confs(key)
 
 
-# Settings that observers need, who hear of an event when the session has gone on.
-_OBSERVED = ("spark.lockgate.lineage", "spark.lockgate.lineage.reason", "spark.lockgate.lineage.literals")
+# Events carry these settings, because observers run when the session may have changed them.
+_EVENT_CONFS = ("spark.lockgate.lineage", "spark.lockgate.lineage.reason", "spark.lockgate.lineage.literals")
 
 
 def observed_confs() -> dict[str, str]:
-    """Return the confs of the requesting session that events carry, as far as they are set."""
-    found = {key: session_conf(key) for key in _OBSERVED}
-    return {key: value for key, value in found.items() if value}
+    """Return the non-empty confs of the requesting session that events carry."""
+    confs = {key: session_conf(key) for key in _EVENT_CONFS}
+    return {key: value for key, value in confs.items() if value}

@@ -15,8 +15,7 @@ _PREFIX = "spark.lockgate."
 
 @checked_arguments
 def session_option(option: Option[T]) -> T:
-    """Return the requesting session's value of an option; its default if it has none, or there is no such
-    session.
+    """Return the requesting session's value of an option; its default if no session has set it.
 
     Raises OptionError for a malformed value, and for an option that no plugin declares for sessions.
     """
@@ -26,8 +25,8 @@ def session_option(option: Option[T]) -> T:
     return option.value_of(text) if text else option.default
 
 
-# Settings that the connector or this package reads itself.
-_OWN = (
+# Settings that the connector or this package reads.
+_BUILT_IN = (
     *("acts-for-others", "encryption.on-plaintext", "fixed-catalogs", "governed", "user"),
     *("lineage", "lineage.literals", "lineage.on-drop", "lineage.on-plaintext", "lineage.reason"),
     *("python", "python.start", "python.timeout"),
@@ -36,19 +35,19 @@ _OWN = (
 
 
 def session_settings() -> frozenset[str]:
-    """Return every setting `spark.lockgate.<key>` that somebody reads."""
-    return frozenset(f"{_PREFIX}{key}" for key in {*_OWN, *plugins().options("session")})
+    """Return every setting `spark.lockgate.<key>` that the connector, this package or a plugin reads."""
+    return frozenset(f"{_PREFIX}{key}" for key in {*_BUILT_IN, *plugins().options("session")})
 
 
 def check_setting_names(settings: Iterable[str]) -> None:
-    """Raise OptionError, with the nearest name, for a setting of Lockgate's that nobody reads."""
-    known = session_settings()
+    """Raise OptionError, with the nearest name, for an unknown setting `spark.lockgate.<key>`."""
+    valid_settings = session_settings()
     for setting in settings:
-        if setting.startswith(_PREFIX) and setting not in known:
-            raise OptionError(f"there is no setting {setting!r}{nearest(setting, known)}")
+        if setting.startswith(_PREFIX) and setting not in valid_settings:
+            raise OptionError(f"there is no setting {setting!r}{nearest(setting, valid_settings)}")
 
 
 def check_session_options() -> None:
-    """Raise OptionError if the session that asks sets a declared option to a malformed value."""
+    """Raise OptionError if the requesting session has a malformed value of a declared option."""
     for option in plugins().options("session").values():
         session_option(option)

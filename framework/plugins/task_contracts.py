@@ -1,4 +1,4 @@
-"""Types of collectors of which Spark's tasks do a part while they write files."""
+"""Contracts of collectors whose keys Spark's tasks collect while they write files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lockgate.framework.plugins.contracts import FileCollector
 
 @dataclass(frozen=True)
 class TaskColumn:
-    """A column whose keys tasks collect: its name, the kind of index, and how the kind takes its values.
+    """A column whose keys tasks collect: its name, the kind of index, and the form of the values.
 
-    `kind` and `values` are names that the connector knows as well: see `docs/twins.md`.
+    The connector has the same names of `kind` and `values`: see `docs/twins.md`.
     """
 
     column: str
@@ -22,7 +22,7 @@ class TaskColumn:
 
 @dataclass(frozen=True)
 class TaskKeys:
-    """The keys that tasks collect of each file, once for each block of so many rows."""
+    """The columns whose keys tasks collect of each file, once for each block of `block_rows` rows."""
 
     columns: tuple[TaskColumn, ...]
     block_rows: int
@@ -30,14 +30,14 @@ class TaskKeys:
 
 @runtime_checkable
 class TaskCollector(FileCollector, Protocol):
-    """A collector that takes over what Spark's tasks have collected while they wrote a file."""
+    """A collector that accepts the keys that Spark's tasks collected while they wrote a file."""
 
     def task_keys(self) -> TaskKeys | None:
-        """Return what tasks collect, None if nothing of it can be collected by them."""
+        """Return the columns for tasks, None if tasks can collect none of its columns."""
 
     def completing(self, keys: bytes, rows: int) -> FileCollector:
-        """Return the collector for a file of so many rows, whose `columns` are those that tasks left out.
+        """Return the collector for a file of `rows` rows, whose `columns` are those that tasks omitted.
 
-        It makes what this one would make of all columns. Raises InputError for keys that are none: an
+        Its output equals that of this collector for all columns. Raises InputError for malformed keys: an
         executor may have sent anything.
         """

@@ -21,7 +21,7 @@ Cell = tuple[Constant, ...]
 
 @checked_arguments
 def covers(grant: Point, point: Point) -> bool:
-    """Say whether one grant covers a point."""
+    """Return whether one grant covers a point."""
     if not _is_about(grant, point):
         return False
     return all(column in point.rows and point.rows[column] <= values for column, values in grant.rows.items())

@@ -43,7 +43,7 @@ class PointGrant:
             raise InputError("a grant of a point needs a user, a group or a role")
 
     def is_of(self, user: str, groups: Iterable[str] = (), roles: Iterable[str] = ()) -> bool:
-        """Say whether a user with these groups and roles has it."""
+        """Return whether a user with these groups and roles has it."""
         public = ("public" in self.groups, user in self.users)
         return any(public) or bool({*groups} & {*self.groups} or {*roles} & {*self.roles})
 

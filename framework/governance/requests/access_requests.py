@@ -139,7 +139,7 @@ class AccessRequests:
         return [name for name, column in wanted if not self.may_grant(table, column)]
 
     def may_grant(self, table: str, column: str) -> bool:
-        """Say whether the one who asks may grant on a column, or on all of them (`*`)."""
+        """Return whether the one who asks may grant on a column, or on all of them (`*`)."""
         principal, resource = current_principal(), self.authorizer.resource_of(table)
         if "column" in self._engine.service.levels:
             resource = {**resource, "column": column}

@@ -22,7 +22,7 @@ _WRONG = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 class AwsKmsWrapper(KeyWrapper):
     """Wraps under a key of AWS KMS: `AwsKmsWrapper("alias/lake", region="eu-central-1")`.
 
-    `key_ids` are ids, ARNs or aliases. The first one wraps, and only the listed keys unwrap: otherwise anyone
+    `key_ids` are ids, ARNs or aliases. The first one wraps, and only these keys unwrap: otherwise anyone
     who can write a table's option could name a key of their own account. Name and version of the wrapped key
     are its encryption context, so that policies can refer to them and CloudTrail shows them. boto3 finds the
     credentials; they are never in a setting.
@@ -42,12 +42,12 @@ class AwsKmsWrapper(KeyWrapper):
         self._key_ids = key_ids
         self._options = {"region": region, "profile": profile, "endpoint": endpoint}
         self._lock = threading.Lock()
-        self._made: Any = None
+        self._cached_client: Any = None
         self._client()
 
     @classmethod
     def from_spec(cls, text: str) -> AwsKmsWrapper:
-        """Make one from `aws-kms:KEY[,KEY...]?region=...&profile=...&endpoint=...`."""
+        """Make a wrapper from `aws-kms:KEY[,KEY...]?region=...&profile=...&endpoint=...`."""
         match = _SPEC.fullmatch(text)
         ids = match[1].split(",") if match else []
         if match is None or not all(ids):
@@ -55,7 +55,7 @@ class AwsKmsWrapper(KeyWrapper):
         options: dict[str, str] = {}
         for name, value in parse_qsl(match[2] or "", keep_blank_values=True):
             if name not in _OPTIONS or not value or name in options:
-                # A secret may stand here by mistake, so the text is not shown.
+                # The text may hold a secret by mistake, so the message does not show it.
                 raise OptionError(
                     "aws-kms: takes the options region, profile and endpoint, once each; credentials are "
                     "never part of a setting: boto3 finds them in its own places"
@@ -64,10 +64,10 @@ class AwsKmsWrapper(KeyWrapper):
         return cls(*ids, **options)
 
     def wrap(self, key: KeyMetadata, material: bytes) -> WrappedKey:
-        answer = self._call(
+        response = self._call(
             "encrypt", key, KeyId=self._key_ids[0], Plaintext=material, EncryptionContext=_context(key)
         )
-        return WrappedKey(key, str(answer["KeyId"]), bytes(answer["CiphertextBlob"]))
+        return WrappedKey(key, str(response["KeyId"]), bytes(response["CiphertextBlob"]))
 
     def unwrap(self, wrapped: WrappedKey) -> bytes:
         failure: KeyDeniedError | WrongKeyError | None = None
@@ -76,7 +76,7 @@ class AwsKmsWrapper(KeyWrapper):
                 material = self._decrypt(key_id, wrapped)
                 break
             except (KeyDeniedError, WrongKeyError) as error:
-                # It lies under one of several keys; that one being denied says more than others not fitting.
+                # One of the keys wraps it. If that key is denied, this error matters more than wrong keys.
                 failure = error if failure is None or isinstance(error, KeyDeniedError) else failure
         else:
             assert failure is not None
@@ -86,14 +86,14 @@ class AwsKmsWrapper(KeyWrapper):
         return material
 
     def _decrypt(self, key_id: str, wrapped: WrappedKey) -> bytes:
-        answer = self._call(
+        response = self._call(
             "decrypt",
             wrapped.key,
             KeyId=key_id,
             CiphertextBlob=wrapped.content,
             EncryptionContext=_context(wrapped.key),
         )
-        return bytes(answer["Plaintext"])
+        return bytes(response["Plaintext"])
 
     @property
     def spec(self) -> str:
@@ -107,9 +107,9 @@ class AwsKmsWrapper(KeyWrapper):
 
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
-                self._made = self._new_client()
-            return self._made
+            if self._cached_client is None:
+                self._cached_client = self._new_client()
+            return self._cached_client
 
     def _new_client(self) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Master keys stored with the data, wrapped in a table's option and opened by a key kept elsewhere."""
+"""Master keys stored with the data: wrapped in a table's option, and unwrapped by a key kept elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lockgate.framework.keys.metadata import (
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
 _ROOT_AND_SPEC = re.compile(r"([^@:;,/\s]+)@(.+)", re.DOTALL)
-_TABLES = 1000
+_MAX_TABLES = 1000
 
 
 @checked_arguments
@@ -34,8 +34,8 @@ class EnvelopeKeyProvider(KeyProvider):
     """Unwraps the master keys of each table by `wrapper`: a `KeyWrapper`, or a provider that holds the root
     key.
 
-    It holds no keys of its own: they come from the option `orc.keys.wrapped` of each table (`for_table`). It
-    keeps an unwrapped key in memory for `seconds`, so the key stays usable that long after a denial.
+    The keys come from the option `orc.keys.wrapped` of each table (`for_table`), never from the provider. It
+    keeps an unwrapped key in memory for `seconds`, so a key stays usable that long after it was denied.
     """
 
     def __init__(self, wrapper: KeyWrapper | KeyProvider, *, seconds: float = 600.0) -> None:
@@ -44,23 +44,23 @@ class EnvelopeKeyProvider(KeyProvider):
         self._lock = threading.Lock()
         self._tables: OrderedDict[str, TableKeyProvider] = OrderedDict()
 
-    # --- as a provider ---
+    # --- methods of a key provider ---
 
     def for_table(self, options: Mapping[str, str]) -> KeyProvider:
         text = options.get(WRAPPED_KEYS_OPTION)
         return self if not text else self.of_text(text)
 
     def of_text(self, text: str) -> TableKeyProvider:
-        """Return the provider of the keys in one text; the same one for the same text."""
+        """Return the provider of the keys in a text of the option; equal texts share one provider."""
         with self._lock:
-            found = self._tables.get(text)
-            if found is None:
-                found = TableKeyProvider(WrappedKeys.from_text(text), self._wrapper, self._seconds)
-                self._tables[text] = found
+            provider = self._tables.get(text)
+            if provider is None:
+                provider = TableKeyProvider(WrappedKeys.from_text(text), self._wrapper, self._seconds)
+                self._tables[text] = provider
             self._tables.move_to_end(text)
-            while len(self._tables) > _TABLES:
+            while len(self._tables) > _MAX_TABLES:
                 self._tables.popitem(last=False)
-            return found
+            return provider
 
     def key_names(self) -> list[str]:
         return []
@@ -93,7 +93,7 @@ class EnvelopeKeyProvider(KeyProvider):
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return envelope_provider, (_spec_to_pickle(self.spec),)
 
-    # --- texts of the option ---
+    # --- values of the option ---
 
     def create(self, *names: str, bits: int = 128) -> str:
         """Return the text of `orc.keys.wrapped` for a new table: a fresh key, version 0, for each of
@@ -105,25 +105,26 @@ class EnvelopeKeyProvider(KeyProvider):
         keys = [KeyMetadata(check_key_name(name), 0, algorithm) for name in names]
         if len(set(keys)) != len(keys):
             raise InputError(f"a key is named twice: {', '.join(names)}")
-        return WrappedKeys(self._fresh(key) for key in keys).text
+        return WrappedKeys(self._new_key(key) for key in keys).text
 
     def add(self, text: str, name: str, bits: int = 128) -> str:
-        """Return `text` with one more key, version 0; `AlreadyExistsError` if it has one of that name."""
-        held = WrappedKeys.from_text(text)
-        if name in held.names():
+        """Return `text` with one more key, version 0; `AlreadyExistsError` if there is a key of that name."""
+        keys = WrappedKeys.from_text(text)
+        if name in keys.names():
             raise AlreadyExistsError(f"there is a key {name!r} already: roll it instead")
-        return held.having(self._fresh(KeyMetadata(check_key_name(name), 0, algorithm_of_bits(bits)))).text
+        return keys.with_key(
+            self._new_key(KeyMetadata(check_key_name(name), 0, algorithm_of_bits(bits)))
+        ).text
 
     def roll(self, text: str, name: str, bits: int | None = None) -> str:
-        """Return `text` with a fresh version of a key, which new files use; `KeyMissingError` for an unknown
-        one.
+        """Return `text` with a fresh version of a key, which new files use.
 
-        `bits` is 128, 256 or, if None, as the version before.
+        `bits` is 128, 256 or, if None, as the version before. Raises `KeyMissingError` for an unknown name.
         """
-        held = WrappedKeys.from_text(text)
-        old = held.current(name)
+        keys = WrappedKeys.from_text(text)
+        old = keys.current(name)
         algorithm = old.algorithm if bits is None else algorithm_of_bits(bits)
-        return held.having(self._fresh(KeyMetadata(name, old.version + 1, algorithm))).text
+        return keys.with_key(self._new_key(KeyMetadata(name, old.version + 1, algorithm))).text
 
     def wrap(self, keys: Mapping[str, bytes]) -> str:
         """Return the text for master keys that exist: `{"pii@0": key_bytes}`, of 16 or 32 bytes each."""
@@ -135,16 +136,16 @@ class EnvelopeKeyProvider(KeyProvider):
         return WrappedKeys(wrapped).text
 
     def rewrap(self, text: str, wrapper: KeyWrapper | KeyProvider | None = None) -> str:
-        """Return `text` with the same master keys, wrapped again: under the newest version of the wrapping
+        """Return `text` with the same master keys, wrapped again under the newest version of the wrapping
         key.
 
-        With a `wrapper`, under another key or service. Files stay as they are and readable.
+        A `wrapper` wraps them under another key or service. Files stay unchanged and readable.
         """
         new = ProviderWrapper(wrapper) if isinstance(wrapper, KeyProvider) else wrapper or self._wrapper
-        held = WrappedKeys.from_text(text)
-        return WrappedKeys(new.wrap(each.key, self._wrapper.unwrap(each)) for each in held).text
+        keys = WrappedKeys.from_text(text)
+        return WrappedKeys(new.wrap(each.key, self._wrapper.unwrap(each)) for each in keys).text
 
-    def _fresh(self, key: KeyMetadata) -> Any:
+    def _new_key(self, key: KeyMetadata) -> Any:
         return self._wrapper.wrap(key, secrets.token_bytes(key.algorithm.key_length))
 
     def _missing(self, key: str) -> KeyMissingError:
@@ -155,13 +156,13 @@ class EnvelopeKeyProvider(KeyProvider):
 
 
 class TableKeyProvider(KeyProvider):
-    """The master keys of one table, unwrapped when they are first used."""
+    """The master keys of one table, unwrapped on first use."""
 
     def __init__(self, keys: WrappedKeys, wrapper: KeyWrapper, seconds: float = 600.0) -> None:
         self._keys = keys
         self._wrapper = wrapper
         self._seconds = seconds
-        self._opened: ExpiringCache[KeyMetadata, MasterKeys] = ExpiringCache(max(1, len(keys)), seconds)
+        self._unwrapped: ExpiringCache[KeyMetadata, MasterKeys] = ExpiringCache(max(1, len(keys)), seconds)
         self._usable: ExpiringCache[str, bool] = ExpiringCache(max(1, len(keys)), min(seconds, 30.0))
 
     def key_names(self) -> list[str]:
@@ -172,12 +173,12 @@ class TableKeyProvider(KeyProvider):
 
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         wrapped = self._keys.get(key.name, key.version)
-        opened = self._opened.get(wrapped.key)
-        if opened is None:
+        master_keys = self._unwrapped.get(wrapped.key)
+        if master_keys is None:
             material = self._wrapper.unwrap(wrapped)
-            opened = MasterKeys({(key.name, key.version): material}, f"option {WRAPPED_KEYS_OPTION}")
-            self._opened.put(wrapped.key, opened)
-        return opened.unwrap(key, encrypted)
+            master_keys = MasterKeys({(key.name, key.version): material}, f"option {WRAPPED_KEYS_OPTION}")
+            self._unwrapped.put(wrapped.key, master_keys)
+        return master_keys.unwrap(key, encrypted)
 
     def usable(self, name: str) -> bool:
         return self._usable.get_or_make(name, super().usable)

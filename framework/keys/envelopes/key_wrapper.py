@@ -17,8 +17,8 @@ from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider
 
 _PURPOSE = b"lockgate.envelope.v1"
-_BY = re.compile(rf"(.+)@(\d{{1,9}})/({'|'.join(KeyAlgorithm.__members__)})")
-# The key that this nonce is used with is derived from a fresh local key and used once.
+_WRAPPING_KEY = re.compile(rf"(.+)@(\d{{1,9}})/({'|'.join(KeyAlgorithm.__members__)})")
+# A constant nonce is safe: its key is derived from a fresh local key and used once.
 _NONCE = bytes(12)
 
 
@@ -34,7 +34,7 @@ class WrappedKey:
 class KeyWrapper(ABC):
     """Wraps and unwraps master keys.
 
-    A wrapped key is bound to its name, version and algorithm: moved to another one it does not open.
+    A wrapped key is bound to its name, version and algorithm: it does not open under any other.
     """
 
     @abstractmethod
@@ -52,14 +52,14 @@ class KeyWrapper(ABC):
     @property
     @abstractmethod
     def spec(self) -> str | None:
-        """The text after `envelope:` that makes this wrapper again, if there is one."""
+        """The text after `envelope:` that makes this wrapper in another process, None if there is none."""
 
 
 @checked_arguments
 class ProviderWrapper(KeyWrapper):
     """Wraps under a key of any provider: AES-256-GCM with a key derived from one of its fresh local keys.
 
-    `root` is the name of that key; by default the only one that the provider has. With a `root`, keys
+    `root` is the name of that key, by default the provider's only key. With a `root`, keys
     wrapped under any other key are refused.
 
     The content is the encrypted local key (16 or 32 bytes), the ciphertext and a tag of 16 bytes; the
@@ -74,15 +74,15 @@ class ProviderWrapper(KeyWrapper):
     def wrap(self, key: KeyMetadata, material: bytes) -> WrappedKey:
         root = self._provider.current_key(self._root or self._only_name())
         local = self._provider.create_local_key(root)
-        sealed = _cipher(local.plain).encrypt(_NONCE, material, _bound_to(key))
-        return WrappedKey(key, f"{root}/{root.algorithm.name}", local.encrypted + sealed)
+        ciphertext = _cipher(local.plain).encrypt(_NONCE, material, _associated_data(key))
+        return WrappedKey(key, f"{root}/{root.algorithm.name}", local.encrypted + ciphertext)
 
     def unwrap(self, wrapped: WrappedKey) -> bytes:
-        root = self._root_of(wrapped)
+        root = self._wrapping_key(wrapped)
         length = root.algorithm.key_length
         plain = self._provider.decrypt_local_key(root, wrapped.content[:length])
         try:
-            return _cipher(plain).decrypt(_NONCE, wrapped.content[length:], _bound_to(wrapped.key))
+            return _cipher(plain).decrypt(_NONCE, wrapped.content[length:], _associated_data(wrapped.key))
         except InvalidTag:
             raise WrongKeyError(
                 f"the wrapped key {wrapped.key} does not open with {root} of {self._provider!r}: it was "
@@ -106,8 +106,8 @@ class ProviderWrapper(KeyWrapper):
             )
         return names[0]
 
-    def _root_of(self, wrapped: WrappedKey) -> KeyMetadata:
-        match = _BY.fullmatch(wrapped.by)
+    def _wrapping_key(self, wrapped: WrappedKey) -> KeyMetadata:
+        match = _WRAPPING_KEY.fullmatch(wrapped.by)
         if match is None:
             raise KeyMissingError(
                 f"the key {wrapped.key} is wrapped under {wrapped.by!r}, which the configured "
@@ -125,5 +125,5 @@ def _cipher(local_key: bytes) -> AESGCM:
     return AESGCM(HKDF(SHA256(), 32, salt=None, info=_PURPOSE).derive(local_key))
 
 
-def _bound_to(key: KeyMetadata) -> bytes:
+def _associated_data(key: KeyMetadata) -> bytes:
     return _PURPOSE + f"\0{key.name}\0{key.version}\0{key.algorithm.name}".encode()

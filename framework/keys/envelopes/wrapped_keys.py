@@ -1,4 +1,4 @@
-"""The text of the table option `orc.keys.wrapped`: master keys, each wrapped under a key kept elsewhere."""
+"""The table option `orc.keys.wrapped`: master keys, each wrapped under a key kept elsewhere."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class WrappedKeys:
 
     @classmethod
     def from_text(cls, text: str) -> WrappedKeys:
-        """Parse the text of the option; `OptionError` says what is wrong with it."""
+        """Parse the text of the option; `OptionError` if it is malformed."""
         entries = key_entries(text, f"option {WRAPPED_KEYS_OPTION}", OptionError)
-        parsed = [_entry(index, entry) for index, entry in enumerate(entries)]
-        if len({(wrapped.key.name, wrapped.key.version) for wrapped in parsed}) != len(parsed):
+        keys = [_entry(index, entry) for index, entry in enumerate(entries)]
+        if len({(wrapped.key.name, wrapped.key.version) for wrapped in keys}) != len(keys):
             raise OptionError(f"option {WRAPPED_KEYS_OPTION} holds a version of a key twice")
-        return cls(parsed)
+        return cls(keys)
 
     @property
     def text(self) -> str:
-        """The text of the option, in one line and without single quotes, so that SQL takes it as it is."""
+        """The text of the option, in one line and without single quotes, so that SQL needs no escapes."""
         entries = [
             {
                 "name": wrapped.key.name,
@@ -67,33 +67,33 @@ class WrappedKeys:
 
     def current(self, name: str) -> KeyMetadata:
         """Return the highest version of a key; `KeyMissingError` if there is none."""
-        held = [version for key, version in self._keys if key == name]
-        if not held:
+        versions = [version for key, version in self._keys if key == name]
+        if not versions:
             raise KeyMissingError(
                 f"option {WRAPPED_KEYS_OPTION} of the table has no key {name!r}{nearest(name, self.names())}"
             )
-        return self._keys[name, max(held)].key
+        return self._keys[name, max(versions)].key
 
     def get(self, name: str, version: int) -> WrappedKey:
         """Return one wrapped key; `KeyMissingError` if there is none."""
-        found = self._keys.get((name, version))
-        if found is None:
-            wanted = f"{name}@{version}"
-            hint = nearest(wanted, self.versions())
-            raise KeyMissingError(f"option {WRAPPED_KEYS_OPTION} of the table has no key {wanted}{hint}")
-        return found
+        key = self._keys.get((name, version))
+        if key is None:
+            key_version = f"{name}@{version}"
+            hint = nearest(key_version, self.versions())
+            raise KeyMissingError(f"option {WRAPPED_KEYS_OPTION} of the table has no key {key_version}{hint}")
+        return key
 
-    def having(self, *added: WrappedKey) -> WrappedKeys:
-        """Return these and others; one of the same name and version takes the place of its like."""
+    def with_key(self, *added: WrappedKey) -> WrappedKeys:
+        """Return these keys and `added`, which replace keys of the same name and version."""
         return WrappedKeys([*self, *added])
 
-    def check_successor(self, later: WrappedKeys) -> None:
-        """Raise `InputError` if `later` lacks a key of these: files may need it."""
-        missing = [version for version in self.versions() if version not in set(later.versions())]
+    def check_successor(self, successor: WrappedKeys) -> None:
+        """Raise `InputError` if `successor` lacks a key of these: files may need it."""
+        missing = [version for version in self.versions() if version not in set(successor.versions())]
         if missing:
             raise InputError(
                 f"the new {WRAPPED_KEYS_OPTION} lacks {', '.join(missing)}, which files may need: "
-                "add to the present text, by EnvelopeKeyProvider.roll(text, name)"
+                "extend the current text by EnvelopeKeyProvider.roll(text, name)"
             )
 
 

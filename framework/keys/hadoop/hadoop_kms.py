@@ -48,15 +48,15 @@ from lockgate.framework.net import (
 Headers = Callable[[str], Mapping[str, str]]
 
 _CIPHER = "AES/CTR/NoPadding"
-_NAMES = 1000
-# Java's exceptions that come with status 500, although asking again cannot help.
-_LASTING = frozenset(
+_MAX_NAMES = 1000
+# Java exceptions with status 500 that a retry cannot cure.
+_PERMANENT_FAILURES = frozenset(
     {"NullPointerException", "IllegalArgumentException", "NotFoundException", "JsonParseException"}
 )
 
 
-class _UnfitKeyError(KeyServiceError):
-    """Raised for a key that ORC's encryption cannot use."""
+class _UnsupportedKeyError(KeyServiceError):
+    """Raised for a key with a length that ORC does not support."""
 
 
 @checked_arguments
@@ -65,8 +65,8 @@ class HadoopKmsKeyProvider(KeyProvider):
 
     Requests name the user, as in Hadoop's `simple` authentication. For any other kind (Kerberos, delegation
     tokens) pass `headers`: it is called with the host's name before each request, and returns the
-    authentication, such as {"Authorization": "Negotiate ..."}, which replaces the user. Unwrapped local keys
-    stay in memory for `cache` seconds, and usable that long after a denial. Metadata of a key stays for at
+    authentication, such as {"Authorization": "Negotiate ..."}, in place of the user. Unwrapped local keys
+    stay in memory for `cache` seconds, and usable that long after a denial. Metadata of a key stays at
     most 30 s, after which a rolled key takes effect.
 
     Raises `OptionError` for a malformed specification, `KeyServiceError` if the authorities in the file `ca`
@@ -78,29 +78,29 @@ class HadoopKmsKeyProvider(KeyProvider):
     ) -> None:
         self._settings = parse_kms(spec)
         self._headers = headers
-        self._user = None if headers else self._settings.user or _this_user()
+        self._user = None if headers else self._settings.user or _process_user()
         if self._settings.tls:
             tls = tls_context(self._settings.ca)
         else:
             tls = None
-            _warn_of_open_network(self._settings)
+            _warn_if_without_tls(self._settings)
         limits = limits or HttpLimits(total=self._settings.timeout)
         self._client = HttpClient(self._settings.urls, tls, limits, headers=headers)
         lifetime, refresh = self._settings.cache, min(30.0, self._settings.cache)
         self._local_keys: ExpiringCache[tuple[KeyMetadata, bytes], bytes] = ExpiringCache(
             self._settings.cache_entries, lifetime
         )
-        self._known: ExpiringCache[str, tuple[KeyAlgorithm, int]] = ExpiringCache(_NAMES, refresh)
-        self._refused: ExpiringCache[KeyMetadata, EncryptionKeyError] = ExpiringCache(_NAMES, refresh)
-        self._usable: ExpiringCache[str, bool] = ExpiringCache(_NAMES, refresh)
+        self._key_metadata: ExpiringCache[str, tuple[KeyAlgorithm, int]] = ExpiringCache(_MAX_NAMES, refresh)
+        self._key_errors: ExpiringCache[KeyMetadata, EncryptionKeyError] = ExpiringCache(_MAX_NAMES, refresh)
+        self._usable: ExpiringCache[str, bool] = ExpiringCache(_MAX_NAMES, refresh)
 
-    # --- what every provider answers ---
+    # --- methods of a key provider ---
 
     def key_names(self) -> list[str]:
         answer = self._get("/v1/keys/names")
         names = self._json(answer, "key names")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise self._nonsense(answer, "key names")
+            raise self._malformed(answer, "key names")
         return sorted(names)
 
     def current_key(self, name: str) -> KeyMetadata:
@@ -112,18 +112,18 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise WrongKeyError(
                 f"a local key of {key} has {key.algorithm.key_length} bytes, not {len(encrypted)}"
             )
-        held = self._local_keys.get((key, encrypted))
-        if held is not None:
-            return held
-        refused = self._refused.get(key)
-        if refused is not None:
-            raise type(refused)(str(refused))
+        local_key = self._local_keys.get((key, encrypted))
+        if local_key is not None:
+            return local_key
+        key_error = self._key_errors.get(key)
+        if key_error is not None:
+            raise type(key_error)(str(key_error))
         try:
             self._check(key)
             plain = self._unwrap(key, encrypted)
         except (KeyMissingError, KeyDeniedError) as error:
-            # Every file asks again, and the answer will hardly change between two of them.
-            self._refused.put(key, type(error)(str(error)))
+            # Every file needs the key, so the refusal is cached instead of requested for each.
+            self._key_errors.put(key, type(error)(str(error)))
             raise
         self._local_keys.put((key, encrypted), plain)
         return plain
@@ -132,14 +132,14 @@ class HadoopKmsKeyProvider(KeyProvider):
         return self._usable.get_or_make(name, super().usable)
 
     def key_versions(self) -> list[KeyMetadata]:
-        found = []
+        keys = []
         for name in self.key_names():
             try:
                 algorithm, versions = self._metadata(name)
-            except (KeyDeniedError, KeyMissingError, _UnfitKeyError):
-                continue  # other people's keys, and such that no ORC file is encrypted with
-            found += [KeyMetadata(name, version, algorithm) for version in range(versions)]
-        return found
+            except (KeyDeniedError, KeyMissingError, _UnsupportedKeyError):
+                continue  # keys of other users, and keys that ORC does not support
+            keys += [KeyMetadata(name, version, algorithm) for version in range(versions)]
+        return keys
 
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
         algorithm = algorithm_of_bits(bits)
@@ -151,8 +151,8 @@ class HadoopKmsKeyProvider(KeyProvider):
             pass
         else:
             raise AlreadyExistsError(f"{self._holder} has a key {name!r} already: roll it instead")
-        wanted = {"name": name, "cipher": _CIPHER, "length": bits, "description": "made by Lockgate"}
-        return self._made(self._post("/v1/keys", wanted), name, algorithm)
+        request = {"name": name, "cipher": _CIPHER, "length": bits, "description": "made by Lockgate"}
+        return self._new_version(self._post("/v1/keys", request), name, algorithm)
 
     def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
         self._forget(name)
@@ -162,7 +162,7 @@ class HadoopKmsKeyProvider(KeyProvider):
                 f"all versions of a key in a Hadoop KMS have one length, {algorithm.key_length * 8} bits "
                 f"for {name!r}: create a key with another name for {bits} bits"
             )
-        return self._made(self._post(f"/v1/key/{quote(name, safe='')}", {}), name, algorithm)
+        return self._new_version(self._post(f"/v1/key/{quote(name, safe='')}", {}), name, algorithm)
 
     @property
     def spec(self) -> str | None:
@@ -180,26 +180,26 @@ class HadoopKmsKeyProvider(KeyProvider):
 
     def close(self) -> None:
         """Forget all keys and close connections; the provider can be used again."""
-        for cache in (self._local_keys, self._known, self._refused, self._usable):
+        for cache in (self._local_keys, self._key_metadata, self._key_errors, self._usable):
             cache.clear()
         self._client.close()
 
-    # --- the service ---
+    # --- requests ---
 
     @property
     def _holder(self) -> str:
         return f"the Hadoop KMS at {self._settings.address}"
 
     def _forget(self, name: str) -> None:
-        self._known.remove(name)
+        self._key_metadata.remove(name)
         self._usable.remove(name)
-        self._refused.clear()
+        self._key_errors.clear()
 
     def _metadata(self, name: str) -> tuple[KeyAlgorithm, int]:
-        """Return the algorithm of a key and its number of versions, all of which it keeps."""
-        held = self._known.get(name)
-        if held is not None:
-            return held
+        """Return the algorithm of a key and its number of versions; a KMS never removes one."""
+        metadata = self._key_metadata.get(name)
+        if metadata is not None:
+            return metadata
         answer = self._get(f"/v1/key/{quote(name, safe='')}/_metadata")
         content = None if _is_missing(answer) else self._json(answer, f"metadata of key {name!r}")
         if not content:  # an unknown key has no metadata: null or {}
@@ -211,24 +211,24 @@ class HadoopKmsKeyProvider(KeyProvider):
             if not cipher.startswith("AES/"):
                 raise ValueError
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._nonsense(answer, f"metadata of key {name!r}") from None
+            raise self._malformed(answer, f"metadata of key {name!r}") from None
         if bits not in (128, 256):
-            raise _UnfitKeyError(
+            raise _UnsupportedKeyError(
                 f"key {name!r} of {self._holder} has {bits} bits; ORC encrypts with 128 or 256"
             )
         metadata = algorithm_of_bits(bits), versions
-        self._known.put(name, metadata)
+        self._key_metadata.put(name, metadata)
         return metadata
 
     def _check(self, key: KeyMetadata) -> None:
-        """Raise if the service is known not to have such a key; it may not report that."""
+        """Raise if the metadata show that the service lacks the key: its own error would be unspecific."""
         try:
             algorithm, versions = self._metadata(key.name)
             if key.version >= versions:
-                self._known.remove(key.name)
+                self._key_metadata.remove(key.name)
                 algorithm, versions = self._metadata(key.name)
         except KeyDeniedError:
-            return  # who may use a key need not be allowed to ask about it
+            return  # a caller that may use a key may be denied its metadata
         if key.version >= versions:
             raise KeyMissingError(f"{self._holder} has no key {key}: the newest is {key.name}@{versions - 1}")
         if algorithm is not key.algorithm:
@@ -240,10 +240,10 @@ class HadoopKmsKeyProvider(KeyProvider):
     def _unwrap(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         # The service inverts the IV's bits before it decrypts (EncryptedKeyVersion.deriveIV).
         iv = bytes(255 - byte for byte in encrypted[:IV_LENGTH])
-        wanted = {"name": key.name, "iv": _encode(iv), "material": _encode(encrypted)}
+        request = {"name": key.name, "iv": _encode(iv), "material": _encode(encrypted)}
         path = f"/v1/keyversion/{quote(str(key), safe='')}/_eek"
-        answer = self._ask("POST", path, {"eek_op": "decrypt"}, wanted)
-        if _is_missing(answer) or _says_missing(answer):
+        answer = self._send("POST", path, {"eek_op": "decrypt"}, request)
+        if _is_missing(answer) or _reports_missing_version(answer):
             raise KeyMissingError(f"{self._holder} has no key {key}")
         content = self._json(answer, f"a local key of {key}")
         try:
@@ -251,27 +251,27 @@ class HadoopKmsKeyProvider(KeyProvider):
         except (TypeError, KeyError, ValueError):
             plain = b""
         if len(plain) != len(encrypted):
-            raise self._nonsense(answer, f"a local key of {key}")
+            raise self._malformed(answer, f"a local key of {key}")
         return plain
 
-    def _made(self, answer: HttpAnswer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
+    def _new_version(self, answer: HttpAnswer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
         content = self._json(answer, f"a new version of key {name!r}")
         self._forget(name)
         try:
-            made, version = parse_key_version(content["versionName"])
-            if made != name:
+            created_name, version = parse_key_version(content["versionName"])
+            if created_name != name:
                 raise ValueError
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._nonsense(answer, f"a new version of key {name!r}") from None
+            raise self._malformed(answer, f"a new version of key {name!r}") from None
         return KeyMetadata(name, version, algorithm)
 
     def _get(self, path: str) -> HttpAnswer:
-        return self._ask("GET", path, {}, None)
+        return self._send("GET", path, {}, None)
 
     def _post(self, path: str, content: Mapping[str, Any]) -> HttpAnswer:
-        return self._ask("POST", path, {}, content, repeatable=False)
+        return self._send("POST", path, {}, content, repeatable=False)
 
-    def _ask(
+    def _send(
         self,
         method: str,
         path: str,
@@ -280,13 +280,13 @@ class HadoopKmsKeyProvider(KeyProvider):
         *,
         repeatable: bool = True,
     ) -> HttpAnswer:
-        sent = dict(query) if self._user is None else {**query, "user.name": self._user}
+        parameters = dict(query) if self._user is None else {**query, "user.name": self._user}
         try:
             return self._client.ask(
                 method,
                 self._settings.path + path,
                 _usable,
-                parameters=sent,
+                parameters=parameters,
                 document=content,
                 repeatable=repeatable,
             )
@@ -294,7 +294,7 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise KeyServiceError(f"the key service did not answer properly: {error}") from None
 
     def _json(self, answer: HttpAnswer, what: str) -> Any:
-        """Return the content of an answer, or the error for its status; never its text."""
+        """Return the content of an answer; raises an error for its status, which never quotes the answer."""
         who = "the caller" if self._user is None else f"user {self._user!r}"
         if answer.status == 403:
             raise KeyDeniedError(f"{self._holder} does not let {who} have {what}")
@@ -312,11 +312,11 @@ class HadoopKmsKeyProvider(KeyProvider):
         try:
             return answer.document()
         except ValueError:
-            raise self._nonsense(answer, what) from None
+            raise self._malformed(answer, what) from None
 
-    def _nonsense(self, answer: HttpAnswer, what: str) -> KeyServiceError:
-        asked = urlsplit(answer.url).netloc + self._settings.path
-        return KeyServiceError(f"{self._holder} gave an answer that is not {what}; is {asked} a KMS?")
+    def _malformed(self, answer: HttpAnswer, what: str) -> KeyServiceError:
+        endpoint = urlsplit(answer.url).netloc + self._settings.path
+        return KeyServiceError(f"{self._holder} gave an answer that is not {what}; is {endpoint} a KMS?")
 
 
 def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
@@ -325,14 +325,14 @@ def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
 
 
 def _usable(answer: HttpAnswer) -> HttpAnswer:
-    """Return an answer unless the service may give another one later."""
-    if (answer.status >= 500 or answer.status == 429) and _exception(answer) not in _LASTING:
+    """Return an answer that is final; UnusableAnswerError if a retry may help."""
+    if (answer.status >= 500 or answer.status == 429) and _exception(answer) not in _PERMANENT_FAILURES:
         raise UnusableAnswerError(f"answered with status {answer.status}")
     return answer
 
 
 def _exception(answer: HttpAnswer) -> str | None:
-    """Return the name of the Java exception that an answer reports, if it does."""
+    """Return the name of the Java exception that an answer reports, None if there is none."""
     try:
         name = answer.document()["RemoteException"]["exception"]
     except (ValueError, TypeError, KeyError):
@@ -341,14 +341,12 @@ def _exception(answer: HttpAnswer) -> str | None:
 
 
 def _is_missing(answer: HttpAnswer) -> bool:
-    """Say whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing
-    key.
-    """
+    """Return whether a KMS reports a missing key by status 404; any other 404 means a wrong host or path."""
     return answer.status == 404 and _exception(answer) is not None
 
 
-def _says_missing(answer: HttpAnswer) -> bool:
-    """Say whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
+def _reports_missing_version(answer: HttpAnswer) -> bool:
+    """Return whether the service reports that a key has no such version (KMS.decryptEncryptedKey)."""
     if answer.status < 400:
         return False
     if _exception(answer) not in ("IllegalArgumentException", "NullPointerException"):
@@ -365,7 +363,7 @@ def _decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-def _this_user() -> str:
+def _process_user() -> str:
     try:
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     except (KeyError, OSError):  # no name for this user id, as in some containers
@@ -374,7 +372,7 @@ def _this_user() -> str:
         ) from None
 
 
-def _warn_of_open_network(settings: KmsSettings) -> None:
+def _warn_if_without_tls(settings: KmsSettings) -> None:
     if not all(is_loopback(host.name) for host in settings.hosts):
         warn_user(
             f"the KMS at {settings.address} is asked without TLS, so the keys of files can be overheard: "

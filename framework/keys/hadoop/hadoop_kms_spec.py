@@ -1,4 +1,4 @@
-"""The setting of a Hadoop KMS: `kms://https@host1;host2:9600/kms?user=etl&ca=/path/ca.pem`."""
+"""The specification of a Hadoop KMS: `kms://https@host1;host2:9600/kms?user=etl&ca=/path/ca.pem`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXAMPLE = "write kms://https@host:9600/kms, or kms://https@host1;host2:9600/kms
 
 @dataclass(frozen=True)
 class ServiceHost:
-    """The address of a service."""
+    """Host and port of a service."""
 
     name: str
     port: int
@@ -57,8 +57,8 @@ def parse_kms(text: str) -> KmsSettings:
 
     Options: `user` (of the requests), `ca` (a file of trusted certificate authorities, PEM), `timeout`
     (seconds for
-    one answer), `cache` (seconds that local keys are kept, 0: not at all), `cache-entries`. Raises
-    `OptionError`, which shows nothing of a text that may hold a password.
+    an answer), `cache` (seconds that local keys stay in memory), `cache-entries`. Raises
+    `OptionError`, which never shows the text, since it may hold a password.
     """
     match = _SPEC.fullmatch(text)
     if match is None:
@@ -70,18 +70,18 @@ def parse_kms(text: str) -> KmsSettings:
     settings = KmsSettings("", scheme == "https", hosts, path, **options)
     if settings.ca is not None and not settings.tls:
         raise OptionError("option ca= of a Hadoop KMS is about TLS: write kms://https@...")
-    return replace(settings, spec=_spelling(scheme, hosts, path, options))
+    return replace(settings, spec=_canonical_spec(scheme, hosts, path, options))
 
 
-def _spelling(scheme: str, hosts: tuple[ServiceHost, ...], path: str, options: dict[str, Any]) -> str:
+def _canonical_spec(scheme: str, hosts: tuple[ServiceHost, ...], path: str, options: dict[str, Any]) -> str:
     one_port = len({host.port for host in hosts}) == 1
-    places = [str(host).rpartition(":")[0] if one_port else str(host) for host in hosts[:-1]]
+    addresses = [str(host).rpartition(":")[0] if one_port else str(host) for host in hosts[:-1]]
     query = "&".join(f"{name.replace('_', '-')}={quote(_text(options[name]), safe='/')}" for name in options)
-    return f"kms://{scheme}@{';'.join([*places, str(hosts[-1])])}{path}{'?' + query if query else ''}"
+    return f"kms://{scheme}@{';'.join([*addresses, str(hosts[-1])])}{path}{'?' + query if query else ''}"
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """Return a context that verifies certificate and host name, by the system's authorities or those in a
+    """Return a context that verifies certificate and host name, with the system's authorities or those in a
     file.
     """
     try:
@@ -95,43 +95,43 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 
 def _hosts(authority: str) -> tuple[ServiceHost, ...]:
     pieces = authority.split(";")
-    parsed = []
+    hosts_and_ports = []
     for piece in pieces:
         match = _HOST.fullmatch(piece)
         if match is None or not 0 < int(match[2] or 1) < 65536:
             raise OptionError(f"this is not the specification of a Hadoop KMS: {_EXAMPLE}")
-        parsed.append((match[1].strip("[]"), match[2]))
-    # Hadoop writes the port once, behind the last host.
-    common = int(parsed[-1][1] or DEFAULT_PORT)
-    return tuple(ServiceHost(name, int(port or common)) for name, port in parsed)
+        hosts_and_ports.append((match[1].strip("[]"), match[2]))
+    # Hadoop writes the common port once, after the last host.
+    default_port = int(hosts_and_ports[-1][1] or DEFAULT_PORT)
+    return tuple(ServiceHost(name, int(port or default_port)) for name, port in hosts_and_ports)
 
 
-_TEXTS, _NUMBERS, _COUNTS = ("user", "ca"), ("timeout", "cache"), ("cache_entries",)
+_TEXT_OPTIONS, _NUMBER_OPTIONS, _COUNT_OPTIONS = ("user", "ca"), ("timeout", "cache"), ("cache_entries",)
 
 
 def _options(query: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         name = key.replace("-", "_")
-        if name in found:
+        if name in options:
             raise OptionError(f"option {key} of a Hadoop KMS is given twice")
-        if name in _TEXTS and value:
-            found[name] = value
-        elif name in _NUMBERS and re.fullmatch(r"\d{1,6}(\.\d+)?", value):
-            found[name] = float(value)
-        elif name in _COUNTS and re.fullmatch(r"\d{1,8}", value):
-            found[name] = int(value)
-        elif name in (*_TEXTS, *_NUMBERS, *_COUNTS):
+        if name in _TEXT_OPTIONS and value:
+            options[name] = value
+        elif name in _NUMBER_OPTIONS and re.fullmatch(r"\d{1,6}(\.\d+)?", value):
+            options[name] = float(value)
+        elif name in _COUNT_OPTIONS and re.fullmatch(r"\d{1,8}", value):
+            options[name] = int(value)
+        elif name in (*_TEXT_OPTIONS, *_NUMBER_OPTIONS, *_COUNT_OPTIONS):
             raise OptionError(f"option {key} of a Hadoop KMS has no usable value")
         else:
-            # A password may stand here by mistake, so the text is not shown.
+            # The text may hold a password by mistake, so the message does not show it.
             raise OptionError(
-                "a Hadoop KMS has no such option; known: user, ca, timeout, cache, cache-entries. "
+                "a Hadoop KMS has no such option; its options are user, ca, timeout, cache, cache-entries. "
                 "A password or token is never part of a setting"
             )
-    if found.get("timeout") == 0:
+    if options.get("timeout") == 0:
         raise OptionError("option timeout of a Hadoop KMS has no usable value")
-    return found
+    return options
 
 
 def _text(value: str | float | int) -> str:

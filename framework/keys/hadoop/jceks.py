@@ -1,4 +1,4 @@
-"""Master keys in a Java JCEKS key store, as Hadoop's `hadoop key` command and its KMS keep them."""
+"""Master keys in a Java JCEKS key store, the format of Hadoop's `hadoop key` command and its KMS."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
 PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"  # noqa: S105 - Hadoop's public names and default, no secret
 _PASSWORD_FILE = "password-file"  # noqa: S105 - Hadoop's public names and default, no secret
-# The password that Hadoop uses where nobody chose one (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
+# Hadoop's default password (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
 _DEFAULT_PASSWORD = "none"  # noqa: S105 - Hadoop's public names and default, no secret
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 
-_State = tuple[int, int, int]
+_FileVersion = tuple[int, int, int]
 
 
 @checked_arguments
 class JceksKeyProvider(KeyProvider):
     """Holds the AES keys of a JCEKS key store, whose entries Hadoop names `name@version`.
 
-    The password comes from the first line of `password_file`, which only its owner may read, else from the
-    environment variable HADOOP_KEYSTORE_PASSWORD, else it is Hadoop's default `none`. It is never part of a
+    The password is the first line of `password_file`, which only its owner may read, else the value of the
+    environment variable HADOOP_KEYSTORE_PASSWORD, else Hadoop's default `none`. It is never part of a
     setting. A changed key store is read again, so a rolled key takes effect in a running process. Keys are
-    decrypted when they are first used, which takes a tenth of a second or so each.
+    decrypted on first use, which takes about a tenth of a second each.
 
     Needs the extra `lockgate[jceks]`. Raises `KeyServiceError` if the store is absent or damaged or pyjks is
     not installed, and `KeyDeniedError` for a wrong password or files that may not be read.
@@ -61,9 +61,9 @@ class JceksKeyProvider(KeyProvider):
     def current_key(self, name: str) -> KeyMetadata:
         with self._lock:
             self._refresh()
-            versions = [version for held, version in self._entries if held == name]
+            versions = [version for entry_name, version in self._entries if entry_name == name]
             if not versions:
-                names = sorted({held for held, _ in self._entries})
+                names = sorted({entry_name for entry_name, _ in self._entries})
                 raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, names)}")
             newest = max(versions)
             return self._open(name, newest).current(name)
@@ -74,8 +74,8 @@ class JceksKeyProvider(KeyProvider):
             if (key.name, key.version) not in self._entries:
                 versions = [f"{name}@{version}" for name, version in sorted(self._entries)]
                 raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), versions)}")
-            opened = self._open(key.name, key.version)
-        return opened.unwrap(key, encrypted)
+            master_keys = self._open(key.name, key.version)
+        return master_keys.unwrap(key, encrypted)
 
     def key_versions(self) -> list[KeyMetadata]:
         with self._lock:
@@ -95,7 +95,7 @@ class JceksKeyProvider(KeyProvider):
 
     @property
     def path(self) -> str:
-        """Return where the key store is."""
+        """The path of the key store."""
         return self._path
 
     @property
@@ -108,7 +108,7 @@ class JceksKeyProvider(KeyProvider):
         return f"JceksKeyProvider({self._path!r}: {versions})"
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        # Only paths travel; the other process must have the file and the password itself.
+        # Only paths are pickled; the other process must be able to read the file and the password.
         return jceks_provider, (self.spec,)
 
     @property
@@ -116,38 +116,38 @@ class JceksKeyProvider(KeyProvider):
         return f"the key store {self._path}"
 
     def _refresh(self) -> None:
-        if _state(self._path) != self._state:
+        if _file_version(self._path) != self._version:
             self._load()
 
     def _load(self) -> None:
         password = _password(self._password_file)
-        self._state = _state(self._path)
+        self._version = _file_version(self._path)
         try:
             name = f"the password from {PASSWORD_VARIABLE} or from the file named by ?{_PASSWORD_FILE}="
             self._store = JavaKeyStore(self._path, read_key_store(self._path), password, name)
         except KeyStoreError as error:
             raise (KeyDeniedError if error.is_denied else KeyServiceError)(str(error)) from None
         self._entries: dict[tuple[str, int], str] = {}
-        self._opened: dict[tuple[str, int], MasterKeys] = {}
+        self._decrypted: dict[tuple[str, int], MasterKeys] = {}
         for alias in self._store.secret_key_aliases():
             name, separator, version = alias.rpartition("@")
-            # The entry named like the key, without a version, is Hadoop's description of it.
+            # The entry without a version is Hadoop's description of the key.
             if separator and name and version.isdecimal():
                 self._entries[name, int(version)] = alias
 
     def _open(self, name: str, version: int) -> MasterKeys:
-        opened = self._opened.get((name, version))
-        if opened is None:
+        master_keys = self._decrypted.get((name, version))
+        if master_keys is None:
             password = _password(self._password_file)
             try:
                 key = self._store.secret_key(self._entries[name, version], password)
-                opened = MasterKeys({(name, version): key}, self._holder)
+                master_keys = MasterKeys({(name, version): key}, self._holder)
             except InputError as error:
                 raise KeyServiceError(f"key {name}@{version} of {self._holder}: {error}") from None
             except KeyStoreError as error:
                 raise KeyDeniedError(str(error)) from None
-            self._opened[name, version] = opened
-        return opened
+            self._decrypted[name, version] = master_keys
+        return master_keys
 
 
 def jceks_provider(text: str) -> JceksKeyProvider:
@@ -170,7 +170,7 @@ def jceks_provider(text: str) -> JceksKeyProvider:
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name != _PASSWORD_FILE or not value:
-            # A password may stand here by mistake, so the text is not shown.
+            # The text may hold a password by mistake, so the message does not show it.
             raise OptionError(
                 f"a jceks: setting has one option, {_PASSWORD_FILE}=PATH; a password itself is never part of "
                 f"a setting: use that file or the environment variable {PASSWORD_VARIABLE}"
@@ -183,14 +183,14 @@ def _password(file: str | None) -> str:
     if file is None:
         return os.environ.get(PASSWORD_VARIABLE) or _DEFAULT_PASSWORD
     try:
-        with open(file, encoding="utf-8") as opened:
-            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
-            if mode & _OTHERS:
+        with open(file, encoding="utf-8") as stream:
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            if mode & _OTHERS_ACCESS:
                 raise KeyDeniedError(
                     f"the password file {file} may be read by others (mode {mode:04o}) and is refused; "
                     f"run: chmod 600 {file}"
                 )
-            return opened.readline().rstrip("\r\n")
+            return stream.readline().rstrip("\r\n")
     except KeyDeniedError:
         raise
     except PermissionError:
@@ -199,9 +199,9 @@ def _password(file: str | None) -> str:
         raise KeyServiceError(f"the password file {file} cannot be read ({type(error).__name__})") from None
 
 
-def _state(path: str) -> _State:
+def _file_version(path: str) -> _FileVersion:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise KeyServiceError(f"the key store {path} cannot be found: {error.strerror}") from None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

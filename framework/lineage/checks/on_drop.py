@@ -68,7 +68,7 @@ def _starts(database: sqlite3.Connection, change: PlannedChange) -> Collection[i
 
 
 def _is_this_table(database: sqlite3.Connection, dataset: int, change: PlannedChange) -> bool:
-    """Say whether the lineage means the table itself, and not one that had its name before."""
+    """Return whether the lineage means the table itself, and not one that had its name before."""
     [uid] = database.execute("SELECT uid FROM dataset WHERE id = ?", (dataset,)).fetchone()
     try:
         return uid in ("", str(change.catalog.load_table(change.table).table_id))

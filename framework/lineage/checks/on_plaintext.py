@@ -142,7 +142,7 @@ def _flows(
 
 
 def _stays(target: _Target, column: str, source: _Source) -> bool:
-    """Say whether the values are in that column of the table already, as after an UPDATE of others."""
+    """Return whether the values are in that column of the table already, as after an UPDATE of others."""
     is_same = source.dataset.id == target.table_id and source.dataset.catalog is target.catalog
     return bool(target.table_id) and is_same and source.column.lower() == column.lower()
 

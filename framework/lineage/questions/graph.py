@@ -67,7 +67,7 @@ class Graph:
 
     @property
     def has_wholes(self) -> bool:
-        """Say whether any statement is known by its datasets only."""
+        """Return whether any statement is known by its datasets only."""
         return bool(self._wholes)
 
     def steps(self, front: Columns, direction: Direction, kinds: int) -> Rows:

@@ -60,7 +60,7 @@ class _Runs:
         self._inputs: dict[tuple[int, int], list[int]] = {}
 
     def beyond(self, step: GraphStep, bound: int | None, direction: Direction) -> tuple[bool, int | None]:
-        """Say whether a run fits the bound, and which bound holds at the other end of the step."""
+        """Return whether a run fits the bound, and which bound holds at the other end of the step."""
         pairs = [(self._read(step, reads), written) for reads, written in self._of(step.process)]
         if bound is None or not pairs:
             return True, None

@@ -37,7 +37,9 @@ class ExternalDatasets:
             self._names |= {(each.namespace, each.name) for each in datasets if _is_outside(each)}
 
     def knows(self, dataset: Dataset) -> bool:
-        """Say whether a record names the dataset; those of other processes count after a minute at most."""
+        """Return whether a record names the dataset; those of other processes count after a
+        minute at most.
+        """
         if not _is_outside(dataset):
             return False
         self._refresh()

@@ -301,7 +301,7 @@ def _delete(path: Path) -> None:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Say whether the file is at fault: damaged, or deleted by somebody."""
+    """Return whether the file is at fault: damaged, or deleted by somebody."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # ours have none
     return _is_deleted(error) or code & 0xFF in _DAMAGE
 

@@ -75,5 +75,5 @@ class Segments:
 
 
 def is_compacted(name: str) -> bool:
-    """Say whether compaction made the segment of this name."""
+    """Return whether compaction made the segment of this name."""
     return name.endswith(_COMPACTED)

@@ -153,7 +153,7 @@ def attach(spark: SparkSession, *, is_child: bool = False) -> None:
     another version.
     """
     confs = dict(spark.sparkContext.getConf().getAll())
-    plugins().need_decisions(confs.get(GOVERNED_CONF, "").strip().lower() == "true")
+    plugins().require_decisions(confs.get(GOVERNED_CONF, "").strip().lower() == "true")
     check_setting_names([*confs, *spark.conf.getAll])
     plugins().before_attach(confs)
     register(spark, dispatcher(), is_child=is_child)

@@ -1,4 +1,4 @@
-"""Decisions combine so that adding one never shows more."""
+"""Combined decisions: one more decision never shows more."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ NEW = Comparison(Op.GE, ("year",), (pa.scalar(2024),))
 MASKS = [Mask("nullify"), Mask("sha256"), Mask("redact"), Mask("redact", ("9",)), Mask("initials")]
 
 
-def test_no_decision_is_an_allowed_one() -> None:
+def test_an_empty_combination_allows() -> None:
     assert combined([]) == ALLOWED
     assert ALLOWED.allowed
     assert not ALLOWED.is_restricted
 
 
-def test_one_refusal_refuses_and_all_say_what_to_apply_for() -> None:
+def test_one_refusal_is_enough_and_all_missing_grants_are_named() -> None:
     refused = combined([ALLOWED, Decision.denied("role a", "role b"), Decision.denied("role a", "role c")])
     assert refused == Decision.denied("role a", "role b", "role c")
 
 
-def test_row_filters_hold_together() -> None:
+def test_all_row_filters_apply() -> None:
     assert combined([Decision(row_filter=SWISS), ALLOWED, Decision(row_filter=NEW)]).row_filter == all_of(
         SWISS, NEW
     )
@@ -38,7 +38,7 @@ def test_row_filters_hold_together() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.product(MASKS, MASKS)))
-def test_the_stricter_mask_wins_whatever_the_order(one: Mask, other: Mask) -> None:
+def test_the_stricter_mask_wins_in_any_order(one: Mask, other: Mask) -> None:
     won = stricter(one, other)
     assert won == stricter(other, one)
     if one == other:
@@ -52,7 +52,7 @@ def test_the_stricter_mask_wins_whatever_the_order(one: Mask, other: Mask) -> No
 
 
 @given(st.lists(st.sampled_from(MASKS), min_size=1, max_size=5))
-def test_masks_combine_alike_in_any_order(masks: list[Mask]) -> None:
+def test_the_order_of_masks_does_not_matter(masks: list[Mask]) -> None:
     decisions = [Decision(masks={"name": mask}) for mask in masks]
     assert combined(decisions) == combined(reversed(decisions))
     assert combined([combined(decisions[:2]), *decisions[2:]]) == combined(decisions)
@@ -67,11 +67,11 @@ def test_decisions_that_contradict_themselves_are_refused() -> None:
         Decision(allowed=False, apply_for=("role a",), row_filter=SWISS)
 
 
-def test_a_filter_is_not_shown() -> None:
+def test_repr_shows_no_filter() -> None:
     assert "CH" not in repr(Decision(row_filter=SWISS))
 
 
-def test_the_types_are_frozen() -> None:
+def test_types_are_frozen() -> None:
     principal = Principal("ada", frozenset({"staff"}), attributes={"country": "CH"})
     with pytest.raises(dataclasses.FrozenInstanceError):
         principal.user = "root"  # type: ignore[misc]  # that is what is tested
@@ -85,6 +85,6 @@ def test_the_types_are_frozen() -> None:
     assert Caller("ada") == Caller("ada", "python", None)
 
 
-def test_a_principal_has_a_user() -> None:
+def test_a_principal_needs_a_user() -> None:
     with pytest.raises(InputError, match="needs a user"):
         Principal("")

@@ -1,4 +1,4 @@
-"""Decisions in SQL: what several make together, and what those of Python come to."""
+"""Decisions in SQL: their combination, and the conversion of Python's decisions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TYPES = {"id": "BIGINT", "name": "STRING", "pay": "DOUBLE"}
 REQUEST = AccessRequest(Principal("ann"), Action.SELECT, Target("table", "db.t"), frozenset(TYPES))
 
 
-def test_refusals_add_up_filters_hold_together_and_two_masks_hide_all() -> None:
+def test_refusals_and_filters_accumulate_and_two_masks_become_null() -> None:
     one = SqlDecision(row_filter="a = 1", masks={"name": "'x'", "pay": "0"}, ask=("ask hr",))
     other = SqlDecision(row_filter="b = 2 OR c", masks={"name": "'x'", "pay": "1"}, denied={"id": ("id",)})
     found = combined_sql([one, other])
@@ -37,16 +37,16 @@ def test_refusals_add_up_filters_hold_together_and_two_masks_hide_all() -> None:
     assert not combined_sql([]).is_restricted
 
 
-def test_a_decision_shows_no_filter_and_no_mask() -> None:
+def test_repr_shows_no_filter_and_no_mask() -> None:
     assert "secret" not in repr(SqlDecision(row_filter="a = 'secret'", masks={"a": "'secret'"}))
 
 
-def test_a_denied_column_says_what_to_apply_for() -> None:
+def test_a_denied_column_names_missing_grants() -> None:
     with pytest.raises(InputError, match="name grants to apply for"):
         SqlDecision(denied={"id": ()})
 
 
-def test_a_predicate_becomes_sql_of_spark() -> None:
+def test_a_predicate_becomes_spark_sql() -> None:
     predicate = (col("a b") == "it's \\") | ~(col("n").isin([1, 2.5]) & col("s").starts_with("%"))
     assert to_sql(predicate) == (
         r"((`a b` = 'it\'s \\') OR (NOT ((`n` IN (1, 2.5D)) AND startswith(`s`, '%'))))"
@@ -54,7 +54,7 @@ def test_a_predicate_becomes_sql_of_spark() -> None:
     assert to_sql(col("x") == float("nan")) == "(`x` = CAST('nan' AS DOUBLE))"
 
 
-def test_a_mask_that_sql_does_not_have_denies_its_column() -> None:
+def test_a_mask_without_sql_denies_its_column() -> None:
     decision = Decision(masks={"name": Mask("of-a-plugin"), "pay": Mask("sha256")})
     found = as_sql(decision, TYPES)
     assert set(found.denied) == {"name"}
@@ -62,7 +62,7 @@ def test_a_mask_that_sql_does_not_have_denies_its_column() -> None:
 
 
 class Columns:
-    """A plugin that only knows decisions: it denies one column and hides rows."""
+    """A plugin without SQL: it denies one column and hides rows."""
 
     @hookimpl
     def lockgate_authorize(self, request: AccessRequest) -> Decision:
@@ -71,7 +71,7 @@ class Columns:
         return Decision(row_filter=col("id") == 1)
 
 
-def test_a_plugin_without_sql_is_asked_about_each_column() -> None:
+def test_a_plugin_without_sql_decides_each_column() -> None:
     manager = PluginManager()
     manager.register(Columns(), "columns")
     found = manager.authorize_sql(REQUEST, TYPES)
@@ -79,7 +79,7 @@ def test_a_plugin_without_sql_is_asked_about_each_column() -> None:
     assert found.row_filter == "((`id` = 1))"
 
 
-def test_a_plugin_with_sql_is_not_asked_otherwise() -> None:
+def test_a_plugin_with_sql_gets_no_other_request() -> None:
     class Both(Columns):
         @hookimpl
         def lockgate_authorize_sql(self, request: Any, types: Any) -> SqlDecision:
@@ -90,7 +90,7 @@ def test_a_plugin_with_sql_is_not_asked_otherwise() -> None:
     assert manager.authorize_sql(REQUEST, TYPES) == SqlDecision(masks={"pay": "0"})
 
 
-def test_sql_alone_is_not_enough() -> None:
+def test_a_plugin_with_sql_only_is_refused() -> None:
     class Alone:
         @hookimpl
         def lockgate_authorize_sql(self, request: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a principal sees of a column: the strictest of what keys, masks and refusals leave."""
+"""Visibility of a column: the strictest of keys, masks and refusals counts."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def test_each_key_of_a_column_is_needed() -> None:
     assert seen.column("id").sight is Sight.CLEAR
 
 
-def test_without_known_keys_every_encrypted_column_is_masked() -> None:
+def test_without_keys_every_encrypted_column_is_masked() -> None:
     assert {Visibility(ENCRYPTED).column(name).sight for name in ENCRYPTED} == {Sight.MASKED_BY_KEY}
 
 
-def test_a_visibility_does_not_change_with_what_it_was_made_of() -> None:
+def test_a_visibility_copies_its_arguments() -> None:
     masks = {"ssn": REDACT}
     seen = Visibility(masks=masks)
     masks.clear()
     assert seen.column("ssn").mask == REDACT
 
 
-def test_conditions_on_masked_columns_see_masks_only() -> None:
+def test_conditions_on_masked_columns_test_masks_only() -> None:
     ssn, city, new = (Comparison(Op.EQ, (name,), (pa.scalar(1),)) for name in ("ssn", "city", "year"))
     decision = Decision(row_filter=new, masks={"ssn": REDACT})
     either = any_of(ssn, city)
@@ -71,6 +71,6 @@ def test_conditions_on_masked_columns_see_masks_only() -> None:
     assert decision.masked(["city", "ssn"]) == ("ssn",)
 
 
-def test_the_attribute_is_spelled_once() -> None:
+def test_the_masked_attribute_has_one_definition() -> None:
     spelled = [path for path in sources() if f'"{MASKED}"' in path.read_text()]
     assert spelled == [ROOT / "framework" / "access" / "visibility.py"]

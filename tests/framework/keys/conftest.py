@@ -1,4 +1,4 @@
-"""Places where keys live, for the tests of their providers."""
+"""Key services for the tests of key providers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kms(hadoop_kms: ModuleType) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def aws() -> Iterator[str]:
-    """The address of an AWS that is only on this machine."""
+    """The address of a simulated AWS on this machine."""
     moto = pytest.importorskip("moto.server")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -42,7 +42,7 @@ def aws() -> Iterator[str]:
 
 @pytest.fixture
 def aws_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Credentials that mean nothing, and no others; moto does not ask for them."""
+    """Fake credentials and no others; moto accepts any."""
     for name in list(os.environ):
         if name.startswith("AWS_"):
             monkeypatch.delenv(name)
@@ -55,7 +55,7 @@ def aws_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def aws_client(aws: str, aws_credentials: None) -> Any:
-    """A client of AWS KMS; one is enough, for they take a second to make."""
+    """A shared client of AWS KMS, because each takes a second to make."""
     import boto3
 
     if aws not in _MADE:

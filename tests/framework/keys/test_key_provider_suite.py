@@ -1,4 +1,4 @@
-"""Every provider of ours passes the suite that authors of further providers use."""
+"""All built-in providers pass the public test suite for key providers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK = HttpLimits(total=5, waits=(0.01,))
 
 
 def material(provider: Any) -> dict[str, bytes]:
-    """The bytes behind a provider that holds its keys itself."""
+    """The bytes of the keys of a provider in memory."""
     return {f"{name}@{version}": key for (name, version), key in provider._keys._keys.items()}
 
 
@@ -78,7 +78,7 @@ class TestKeyFile(KeyProviderConformance):
 
 
 class TestJceks(KeyProviderConformance):
-    """Key stores that Hadoop 3.4 made; the bytes are what Hadoop itself reads from the first."""
+    """Key stores of Hadoop 3.4, with the bytes that Hadoop reads from the first one."""
 
     keys: ClassVar = {
         "pii@0": bytes.fromhex("ec92fc5a4fd13994471299226dfde03c"),
@@ -162,7 +162,7 @@ class TestEnvelopeOfKeyFile(KeyProviderConformance):
         self.path.unlink()
 
     def test_a_service_that_does_not_answer(self) -> None:
-        """The names are in the table; only what unwraps them is asked."""
+        """The names are in the table; only unwrapping needs the service."""
         provider = self.make_provider()
         key = provider.current_key("pii")
         held = self.envelope().of_text(self.text)
@@ -201,7 +201,7 @@ class TestEnvelopeOfAwsKms(KeyProviderConformance):
 
     def make_denied(self) -> KeyProvider:
         class Denied(AwsKmsWrapper):
-            """As AWS answers where a policy forbids; moto knows no policies."""
+            """Answers as AWS does for a denied request; moto has no policies."""
 
             def _call(self, operation: str, key: KeyMetadata, **arguments: Any) -> Any:
                 raise self._error("AccessDeniedException", key)
@@ -215,7 +215,7 @@ class TestEnvelopeOfAwsKms(KeyProviderConformance):
         return self.envelope().of_text(others)
 
     def test_a_service_that_does_not_answer(self) -> None:
-        """Nobody listens at port 1."""
+        """No service listens on port 1."""
         provider = self.envelope_at("http://127.0.0.1:1").of_text(self.text)
         with pytest.raises(KeyServiceError, match="EndpointConnectionError"):
             provider.create_local_key(provider.current_key("pii"))
@@ -225,7 +225,7 @@ class TestEnvelopeOfAwsKms(KeyProviderConformance):
 
 
 class Careless(MemoryKeyProvider):
-    """A provider with every fault that the suite is to find."""
+    """A provider with every fault that the suite must detect."""
 
     def __init__(self) -> None:
         super().__init__({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})
@@ -277,7 +277,7 @@ def test_the_suite_finds_faults(name: str) -> None:
         getattr(Suite(), name)()
 
 
-def test_what_counts_as_showing_a_key() -> None:
+def test_spellings_of_a_key_that_count_as_shown() -> None:
     secret = bytes(range(200, 216))
     for spelled in (
         secret,

@@ -1,4 +1,4 @@
-"""Key providers: what they answer, what they refuse, and that they never show a key."""
+"""Key providers in memory and in files: keys, refusals, and that they never show a key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_local_key_comes_back_from_its_encrypted_form(path: Path) -> None:
+def test_a_local_key_is_decrypted(path: Path) -> None:
     for provider in (MemoryKeyProvider({"pii@0": b"k" * 16, "fin@3": b"f" * 32}), KeyFileProvider(path)):
         assert provider.key_names() == ["fin", "pii"]
         for name in provider.key_names():
@@ -93,7 +93,7 @@ def test_a_key_file_is_private_and_never_overwritten(path: Path) -> None:
             KeyFileProvider(path)
 
 
-def test_a_key_file_that_is_opened_to_others_is_refused_at_once(path: Path) -> None:
+def test_a_key_file_that_becomes_readable_by_others_is_refused(path: Path) -> None:
     provider = KeyFileProvider(path)
     path.chmod(0o644)
     with pytest.raises(KeyDeniedError):
@@ -184,7 +184,7 @@ def test_a_specification_makes_its_provider(path: Path, monkeypatch: pytest.Monk
     assert "password" not in str(caught.value)
 
 
-def test_a_plugin_may_offer_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_can_add_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
     import lockgate.framework.plugins
 
     class Offer:
@@ -208,12 +208,12 @@ def test_nothing_shows_a_key(path: Path) -> None:
     assert "pii@0" in repr(memory)
 
 
-def test_keys_do_not_travel(path: Path) -> None:
+def test_keys_are_not_pickled(path: Path) -> None:
     memory = MemoryKeyProvider({"pii@0": bytes(16)})
     for secret in (memory, memory.create_local_key(PII)):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(secret)
-    # Of a key file only the path travels.
+    # Only the path of a key file is pickled.
     provider = KeyFileProvider(path)
     content = pickle.dumps(provider)
     for key in json.loads(path.read_text())["keys"]:
@@ -221,7 +221,7 @@ def test_keys_do_not_travel(path: Path) -> None:
     assert pickle.loads(content).spec == provider.spec
 
 
-def test_versions_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
+def test_concurrent_new_versions_are_all_kept(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     create_key_file(path, ["pii"])
     with ThreadPoolExecutor(8) as pool:

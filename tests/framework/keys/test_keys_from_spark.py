@@ -1,4 +1,4 @@
-"""Every scheme works as `keys=` of a session: what the connector asks the driver, here without Spark."""
+"""Every scheme works as `keys=` of a session: the connector's requests to the driver, without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "env
 
 @pytest.fixture
 def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A text for `keys=` of the scheme that a test is about."""
+    """A key specification of each scheme."""
     create_key_file(tmp_path / "keys.json", ["pii", "fin"])
     monkeypatch.setenv(PASSWORD_VARIABLE, "correct-horse")
     scheme = request.param
@@ -49,7 +49,7 @@ def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def people(catalog: Catalog) -> Any:
-    """A table with a column under the key pii, which brings its keys where nothing else holds them."""
+    """A table with a column under the key pii; it stores the keys if its provider is an envelope."""
     options = {"orc.encrypt": "pii:ssn"}
     if isinstance(catalog.keys, EnvelopeKeyProvider):
         options["orc.keys.wrapped"] = catalog.keys.create("pii")
@@ -59,7 +59,7 @@ def people(catalog: Catalog) -> Any:
 
 
 @pytest.mark.parametrize("spec", SCHEMES, indirect=True)
-def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
+def test_requests_of_executors(spec: str, tmp_path: Path) -> None:
     dispatcher = Dispatcher()
     catalog = dispatcher.catalogs.get(
         dispatcher.catalogs.open("lake", {"warehouse": str(tmp_path / "lake"), "keys": spec}).handle
@@ -74,7 +74,7 @@ def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
     assert dispatcher.answer("keys.unwrap", {**request, "name": "absent"}) == {"plain": None}
     with pytest.raises(KeyMissingError, match="decides what is written"):
         dispatcher.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
-    with pytest.raises(KeyMissingError):  # the key is held, and this version of it is not
+    with pytest.raises(KeyMissingError):  # the provider has the key, but not this version
         dispatcher.answer("keys.unwrap", {**request, "version": 99})
     assert visibility(table).missing_keys() == {}
     table.append(pa.table({"id": [1], "ssn": ["123"]}))
@@ -84,8 +84,8 @@ def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", SCHEMES, indirect=True)
-def test_one_text_is_one_handle(spec: str) -> None:
-    """A session that is asked for twice is the same one, with the same confs."""
+def test_equal_specifications_share_a_handle(spec: str) -> None:
+    """Two requests for a session return the same one, with the same confs."""
     from lockgate.framework.spark.session.session import catalog_confs
 
     confs = catalog_confs("/lake", "lake", spec)
@@ -98,7 +98,7 @@ def test_one_text_is_one_handle(spec: str) -> None:
 
 
 def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
-    """For queries it is as if it were not held; what rewrites says that it is denied."""
+    """Queries treat the key as missing; a rewrite reports that it is denied."""
     kms.state.closed.add("bob")
     for user, masked in (("alice", {}), ("bob", {"ssn": "pii"})):
         dispatcher = Dispatcher()
@@ -120,7 +120,7 @@ def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
         dispatcher.answer("keys.unwrap", {**request, "scope": strict(scope)})
 
 
-def test_altering_a_table_drops_no_wrapped_key(tmp_path: Path) -> None:
+def test_altering_a_table_keeps_wrapped_keys(tmp_path: Path) -> None:
     create_key_file(tmp_path / "root.json", ["root"])
     catalog = Catalog(tmp_path / "lake", keys=f"envelope:{tmp_path / 'root.json'}")
     assert isinstance(catalog.keys, EnvelopeKeyProvider)

@@ -1,4 +1,4 @@
-"""Who asks and what is decided: hooks of access, through pluggy, closed when anything fails."""
+"""Identities and decisions from plugins; any failure refuses."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ PEOPLE = Target("table", "hr.people")
 Add = Callable[..., None]
 
 
-def test_nothing_is_allowed_where_a_plugin_has_to_decide_and_none_does(tmp_path: Path) -> None:
+def test_everything_is_refused_if_a_decision_is_required_and_no_plugin_decides(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))
-    plugins().need_decisions(True)
+    plugins().require_decisions(True)
     try:
         for call in (table.read, lambda: catalog.drop_table("db.t")):
             with pytest.raises(AccessDeniedError, match=r"no plugin decides about access.*RangerAuthorizer"):
                 call()
         assert catalog.system("tables").num_rows == 0
     finally:
-        plugins().need_decisions(False)
+        plugins().require_decisions(False)
     assert table.read().num_rows == 0
 
 
 @pytest.fixture
 def add() -> Iterator[Add]:
-    """Registers plugins with functions of these hooks, for one test."""
+    """Register plugins with these hook functions, for one test."""
     names: list[str] = []
 
     def register(name: str, marks: dict[str, Any] | None = None, **hooks: Callable[..., Any]) -> None:
@@ -66,14 +66,14 @@ def add() -> Iterator[Add]:
         plugins().unregister(name)
 
 
-def test_the_user_of_the_process_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_principal_is_the_user_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "somebody-else")
     monkeypatch.setenv("USER", "somebody-else")
     assert current_principal().user != "somebody-else"
     assert current_principal().groups == frozenset()
 
 
-def test_a_server_acts_for_others_and_then_for_itself() -> None:
+def test_acting_as_ends_with_its_block() -> None:
     own = current_principal()
     with acting_as(Principal("ada", roles=frozenset({"analyst"}))):
         assert current_principal() == Principal("ada", roles=frozenset({"analyst"}))
@@ -83,7 +83,7 @@ def test_a_server_acts_for_others_and_then_for_itself() -> None:
     assert current_principal() == own
 
 
-def test_the_first_plugin_that_knows_a_caller_gives_the_identity(add: Add) -> None:
+def test_the_first_plugin_with_an_answer_gives_the_identity(add: Add) -> None:
     asked = []
 
     def silent(caller: Caller) -> None:
@@ -112,7 +112,7 @@ def test_everything_is_allowed_without_a_plugin() -> None:
     assert authorize(Action.DROP, PEOPLE) is ALLOWED
 
 
-def test_the_plugin_is_asked_with_who_and_what(add: Add) -> None:
+def test_the_plugin_receives_principal_action_and_target(add: Add) -> None:
     asked: list[AccessRequest] = []
 
     def decide(request: AccessRequest) -> None:
@@ -124,7 +124,7 @@ def test_the_plugin_is_asked_with_who_and_what(add: Add) -> None:
     assert asked == [AccessRequest(Principal("ada"), Action.SELECT, PEOPLE, frozenset({"name"}))]
 
 
-def test_a_refusal_says_who_what_and_what_to_apply_for(add: Add) -> None:
+def test_a_refusal_names_user_target_and_missing_grants(add: Add) -> None:
     events: list[Event] = []
     add("one", lockgate_authorize=lambda request: Decision.denied("role hr"))
     add("two", lockgate_authorize=lambda request: ALLOWED)
@@ -147,7 +147,7 @@ def test_masks_of_several_plugins_combine(add: Add) -> None:
 
 
 @pytest.mark.parametrize("answer", [True, "yes", Decision])
-def test_an_answer_of_another_kind_allows_nothing(add: Add, answer: object) -> None:
+def test_an_answer_of_a_wrong_type_allows_nothing(add: Add, answer: object) -> None:
     add("odd", lockgate_authorize=lambda request: answer)
     with pytest.raises(PluginError, match=r"'odd'.*expected Decision"):
         authorize(Action.SELECT, PEOPLE)
@@ -163,7 +163,7 @@ def test_a_plugin_that_fails_allows_nothing(add: Add) -> None:
         authorize(Action.SELECT, PEOPLE)
 
 
-def test_an_identity_of_another_kind_is_refused(add: Add) -> None:
+def test_an_identity_of_a_wrong_type_is_refused(add: Add) -> None:
     add("odd", lockgate_principal=lambda caller: "ada")
     with pytest.raises(PluginError, match=r"'odd'.*expected Principal"):
         current_principal()

@@ -1,4 +1,4 @@
-"""The documentation's example of each hook runs as it stands, and does what the page says."""
+"""The documented example of each hook runs unchanged and does what the page promises."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def example(hook: str) -> Iterator[types.ModuleType]:
 CHECKS: dict[str, Callable[[World], None]] = {}
 
 
-def of(hook: str) -> Callable[[Callable[[World], None]], Callable[[World], None]]:
-    """Make a function the check of a hook's example."""
+def check_for(hook: str) -> Callable[[Callable[[World], None]], Callable[[World], None]]:
+    """Make the decorated function the check of a hook's example."""
 
     def add(check: Callable[[World], None]) -> Callable[[World], None]:
         assert hook not in CHECKS
@@ -109,29 +109,29 @@ def of(hook: str) -> Callable[[Callable[[World], None]], Callable[[World], None]
 
 
 @pytest.mark.parametrize("hook", SECTIONS)
-def test_the_example_does_what_the_page_says(hook: str, world: World, example: types.ModuleType) -> None:
+def test_the_example_does_what_the_page_promises(hook: str, world: World, example: types.ModuleType) -> None:
     assert hook in CHECKS, f"write a check of the example of {hook} in {Path(__file__).name}"
     world.example = example
     CHECKS[hook](world)
 
 
-def test_every_check_is_of_a_section() -> None:
+def test_every_check_belongs_to_a_section() -> None:
     assert len(SECTIONS) > 15
     assert set(CHECKS) <= set(SECTIONS)
 
 
-@of("lockgate_procedures")
+@check_for("lockgate_procedures")
 def a_procedure_counts_rows(world: World) -> None:
     row_count: Any = plugins().procedures()["row_count"]
     assert row_count.call(ProcedureContext(world.catalog), "hr.people", None) == [(2,)]
 
 
-@of("lockgate_bridge_operations")
+@check_for("lockgate_bridge_operations")
 def an_operation_answers(world: World) -> None:
     assert Dispatcher().answer("audit.note", {"text": "seen"}) == {"noted": "seen"}
 
 
-@of("lockgate_system_tables")
+@check_for("lockgate_system_tables")
 def a_system_table_has_a_row_for_each_snapshot(world: World) -> None:
     numbers: Any = plugins().system_tables()["numbers"]
     found = numbers.rows(None, world.people, {}, {})
@@ -139,19 +139,19 @@ def a_system_table_has_a_row_for_each_snapshot(world: World) -> None:
     assert found.to_pylist() == [{"snapshot_id": 1}]
 
 
-@of("lockgate_warehouse_tables")
+@check_for("lockgate_warehouse_tables")
 def a_table_lists_databases(world: World) -> None:
     assert world.catalog.system("databases").to_pylist() == [{"name": "hr"}]
 
 
-@of("lockgate_key_providers")
+@check_for("lockgate_key_providers")
 def a_scheme_opens_keys(world: World) -> None:
     world.monkeypatch.setenv("TEAM_KEYS", str(world.folder))
     create_key_file(world.folder / "hr.keys", ["pay"])
     assert provider_from("team:hr").key_names() == ["pay"]
 
 
-@of("lockgate_masks")
+@check_for("lockgate_masks")
 def a_mask_keeps_first_letters(world: World) -> None:
     make = plugins().masks()["initials"]
     assert make(["2"])(pa.array(["Mary", None, ""])).to_pylist() == ["Ma", None, ""]
@@ -160,19 +160,19 @@ def a_mask_keeps_first_letters(world: World) -> None:
         make(["many"])
 
 
-@of("lockgate_lake_methods")
-def a_method_finds_the_newest_snapshot(world: World) -> None:
+@check_for("lockgate_lake_methods")
+def a_method_returns_the_newest_snapshot(world: World) -> None:
     lake = types.SimpleNamespace(catalog=world.catalog)
     assert plugins().lake_methods()["newest_snapshot"](lake, "hr.people").id == 1
 
 
-@of("lockgate_principal")
+@check_for("lockgate_principal")
 def a_user_gets_groups(world: World) -> None:
     assert plugins().principal(Caller("ada")) == Principal("ada", groups=frozenset({"hr"}))
     assert plugins().principal(Caller("bob")) == Principal("bob")
 
 
-@of("lockgate_authorize")
+@check_for("lockgate_authorize")
 def an_authorizer_masks_and_denies(world: World) -> None:
     more = pa.table({"name": ["Eve"], "dept": ["x"], "ssn": ["9999"], "salary": [9]})
     with acting_as(Principal("ada", groups=frozenset({"hr"}))):
@@ -184,7 +184,7 @@ def an_authorizer_masks_and_denies(world: World) -> None:
             world.people.append(more)
 
 
-@of("lockgate_authorize_sql")
+@check_for("lockgate_authorize_sql")
 def an_authorizer_answers_in_sql(world: World) -> None:
     asked = AccessRequest(Principal("bob"), Action.SELECT, Target("table", "hr.people"), None)
     found = plugins().authorize_sql(asked, {"ssn": "string", "salary": "bigint"})
@@ -210,7 +210,7 @@ def an_authorizer_answers_in_sql(world: World) -> None:
             getattr(Suite(), name)()
 
 
-@of("lockgate_options")
+@check_for("lockgate_options")
 def an_option_is_checked(world: World) -> None:
     schema = Schema.from_arrow(pa.schema([("id", pa.int64())]), options={"audit.sample": "0.5"})
     sample = plugins().options("table")["audit.sample"]
@@ -220,7 +220,7 @@ def an_option_is_checked(world: World) -> None:
         Catalog(world.folder, options={"audit.sample": "2"})
 
 
-@of("lockgate_pruners")
+@check_for("lockgate_pruners")
 def a_pruner_skips_files(world: World) -> None:
     table = world.table("hr.marked", id=[0, 1], tag=["a", "z"])
     table.append(pa.table({"id": [2, 3], "tag": ["b", "z"]}))
@@ -228,7 +228,7 @@ def a_pruner_skips_files(world: World) -> None:
     assert [step.after.files for step in plan.report.steps if step.name == "tags"] == [1]
 
 
-@of("lockgate_index_kinds")
+@check_for("lockgate_index_kinds")
 def a_kind_answers_by_the_first_letter(world: World) -> None:
     kind = plugins().index_kinds()["letters"]
     asked = kind.lookup_keys(Comparison(Op.STARTS_WITH, ("name",), (pa.scalar("An"),)), STRING)
@@ -239,7 +239,7 @@ def a_kind_answers_by_the_first_letter(world: World) -> None:
     assert kind.lookup_keys(Comparison(Op.EQ, ("name",), (pa.scalar("Anna"),)), STRING) is None
 
 
-@of("lockgate_file_collectors")
+@check_for("lockgate_file_collectors")
 def words_make_an_index(world: World) -> None:
     table = world.table("hr.marked", id=[1, 2], tag=["a", "z"])
     table.append(pa.table({"id": [3, 4], "tag": ["b", "z"]}))
@@ -250,13 +250,13 @@ def words_make_an_index(world: World) -> None:
     assert table.read(predicate=col("tag") == "b")["id"].to_pylist() == [3]
 
 
-@of("lockgate_commit_participants")
+@check_for("lockgate_commit_participants")
 def a_participant_sees_a_commit(world: World) -> None:
     world.people.append(world.people.read())
     assert world.capsys.readouterr().out == "snapshot 2\n"
 
 
-@of("lockgate_before_change")
+@check_for("lockgate_before_change")
 def a_change_is_refused(world: World) -> None:
     world.table("archive.old", id=[1])
     with pytest.raises(InputError, match=r"archive\.old is kept for good: it cannot be dropped"):
@@ -264,14 +264,14 @@ def a_change_is_refused(world: World) -> None:
     world.catalog.drop_table("hr.people")
 
 
-@of("lockgate_before_attach")
-def an_application_without_audit_is_not_attached_to(world: World) -> None:
+@check_for("lockgate_before_attach")
+def an_application_without_audit_is_refused(world: World) -> None:
     with pytest.raises(InputError, match=r"set spark\.company\.audit"):
         plugins().before_attach({"spark.app.name": "x"})
     plugins().before_attach({"spark.company.audit": "true"})
 
 
-@of("lockgate_lineage_sinks")
+@check_for("lockgate_lineage_sinks")
 def a_sink_writes_lines(world: World) -> None:
     world.monkeypatch.chdir(world.folder)
     record = Record(Shape("INSERT", Dataset("lake.db.t", "table")), Run(1, 2))
@@ -280,7 +280,7 @@ def a_sink_writes_lines(world: World) -> None:
     assert lines == [["file:/w", record.shape.to_json(), record.run.to_json()]] * 2
 
 
-@of("lockgate_audit_sinks")
+@check_for("lockgate_audit_sinks")
 def a_destination_writes_lines(world: World) -> None:
     world.monkeypatch.chdir(world.folder)
     plugins().audit_sinks()["notes"].write([{"id": "1"}, {"id": "2"}])
@@ -288,14 +288,14 @@ def a_destination_writes_lines(world: World) -> None:
     assert [json.loads(line)["id"] for line in lines] == ["1", "2"]
 
 
-@of("lockgate_cli_commands")
+@check_for("lockgate_cli_commands")
 def a_command_prints_the_number_of_rows(world: World) -> None:
     assert main(["rows", "--warehouse", str(world.folder / "warehouse"), "hr.people"]) == 0
     assert world.capsys.readouterr().out == "2\n"
 
 
-@of("lockgate_event")
-def an_observer_hears_of_commits(world: World) -> None:
+@check_for("lockgate_event")
+def an_observer_receives_commits(world: World) -> None:
     assert plugins().events.flush()
     with world.caplog.at_level(logging.INFO, "warehouse"):
         world.people.append(world.people.read())

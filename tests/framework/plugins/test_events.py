@@ -1,4 +1,4 @@
-"""Events reach observers in order and late; nothing of an observer reaches anyone who publishes."""
+"""Events reach observers in order and later; no error or delay of an observer reaches a publisher."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def observer(seen: Any) -> types.SimpleNamespace:
     return types.SimpleNamespace(lockgate_event=lockgate_event)
 
 
-def numbered(number: int) -> KeyUnwrapped:
+def numbered_event(number: int) -> KeyUnwrapped:
     return KeyUnwrapped(user="ada", key="k", version=number, granted=True)
 
 
 @pytest.fixture
 def events() -> Iterator[list[Event]]:
-    """What an observer of this process sees."""
+    """The events that an observer of this process receives."""
     seen: list[Event] = []
     plugins().register(observer(seen.append), "observer")
     yield seen
@@ -56,7 +56,7 @@ def test_events_arrive_in_order_on_another_thread() -> None:
     seen: list[tuple[Event, str]] = []
     manager.register(observer(lambda event: seen.append((event, threading.current_thread().name))), "one")
     for number in range(100):
-        manager.event(numbered(number))
+        manager.event(numbered_event(number))
     assert manager.events.flush()
     assert [event.version for event, _ in seen] == list(range(100))  # type: ignore[attr-defined]  # the events have one class here
     assert {name for _, name in seen} == {"lockgate observer 'one'"}
@@ -65,7 +65,7 @@ def test_events_arrive_in_order_on_another_thread() -> None:
 
 def test_nothing_starts_without_an_observer() -> None:
     manager = PluginManager()
-    manager.event(numbered(1))
+    manager.event(numbered_event(1))
     assert manager.events.counts().delivered == 0
     assert manager.events._queues == {}
 
@@ -82,8 +82,8 @@ def test_a_failing_observer_stops_neither_the_others_nor_the_publisher(
     manager.register(observer(fail), "broken")
     manager.register(observer(seen.append), "good")
     with caplog.at_level(logging.WARNING, "lockgate.events"):
-        manager.event(numbered(1))
-        manager.event(numbered(2))
+        manager.event(numbered_event(1))
+        manager.event(numbered_event(2))
         assert manager.events.flush()
     assert len(seen) == 2
     assert manager.events.counts().failed == 2
@@ -92,7 +92,7 @@ def test_a_failing_observer_stops_neither_the_others_nor_the_publisher(
     ]
 
 
-def test_a_slow_observer_drops_its_own_events_and_holds_up_nobody() -> None:
+def test_a_slow_observer_drops_its_own_events_and_delays_nobody() -> None:
     gate, entered = threading.Event(), threading.Event()
     seen: list[Event] = []
 
@@ -105,11 +105,11 @@ def test_a_slow_observer_drops_its_own_events_and_holds_up_nobody() -> None:
         return []
 
     queues = EventQueues(observe, capacity=3)
-    queues.publish(numbered(0), ["slow", "quick"])
+    queues.publish(numbered_event(0), ["slow", "quick"])
     assert entered.wait(30)
     for number in range(1, 20):
-        queues.publish(numbered(number), ["slow"])
-    queues.publish(numbered(1), ["slow", "quick"])
+        queues.publish(numbered_event(number), ["slow"])
+    queues.publish(numbered_event(1), ["slow", "quick"])
     assert queues._queues["quick"].flush(30)
     assert [event.version for event in seen] == [0, 1]  # type: ignore[attr-defined]  # the events have one class here
     assert queues.flush(0.05) is False
@@ -119,7 +119,7 @@ def test_a_slow_observer_drops_its_own_events_and_holds_up_nobody() -> None:
     assert (counts.delivered, counts.dropped) == (6, 17)
 
 
-def test_wrappers_see_what_each_observer_does_and_a_removed_one_sees_nothing() -> None:
+def test_wrappers_run_for_each_observer_and_not_after_removal() -> None:
     manager = PluginManager()
     seen: list[str] = []
 
@@ -130,20 +130,20 @@ def test_wrappers_see_what_each_observer_does_and_a_removed_one_sees_nothing() -
         seen.append("after")
 
     manager.register(types.SimpleNamespace(lockgate_event=lockgate_event), "wrapper")
-    manager.event(numbered(0))
+    manager.event(numbered_event(0))
     assert manager.events.flush()
     assert seen == [], "there is no observer"
     manager.register(observer(lambda event: seen.append("observed")), "one")
-    manager.event(numbered(1))
+    manager.event(numbered_event(1))
     assert manager.events.flush()
     assert seen == ["before", "observed", "after"]
     manager.unregister("one")
-    manager.event(numbered(2))
+    manager.event(numbered_event(2))
     assert manager.events.flush()
     assert len(seen) == 3
 
 
-def test_what_a_table_goes_through(tmp_path: Path, events: list[Event]) -> None:
+def test_events_of_a_table(tmp_path: Path, events: list[Event]) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_namespace("d")
     table = catalog.create_table(
@@ -170,7 +170,7 @@ def test_what_a_table_goes_through(tmp_path: Path, events: list[Event]) -> None:
     assert dropped.change == "dropped"
 
 
-def test_what_a_replaced_table_goes_through(tmp_path: Path, events: list[Event]) -> None:
+def test_events_of_a_replaced_table(tmp_path: Path, events: list[Event]) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_namespace("d")
     catalog.create_table("d.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))
@@ -182,7 +182,7 @@ def test_what_a_replaced_table_goes_through(tmp_path: Path, events: list[Event])
     assert events[-1].change == "replaced"  # type: ignore[attr-defined]  # the events have one class here
 
 
-def test_what_a_procedure_says(tmp_path: Path, events: list[Event]) -> None:
+def test_events_of_a_procedure(tmp_path: Path, events: list[Event]) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_namespace("d")
     catalog.create_table("d.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))

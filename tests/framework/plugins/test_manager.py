@@ -1,4 +1,4 @@
-"""What the plugin manager refuses, and that each complaint names the plugin."""
+"""The plugin manager merges contributions and refuses conflicts; each error names the plugin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def no_procedures() -> list[Any]:
     return []
 
 
-def test_merges_what_plugins_add() -> None:
+def test_contributions_are_merged() -> None:
     manager = PluginManager()
     manager.register(module(lockgate_bridge_operations=lambda: {"a.b": lambda context, request: 1}), "one")
     manager.register(module(lockgate_bridge_operations=lambda: {"a.c": lambda context, request: 2}), "two")
@@ -33,7 +33,7 @@ def test_merges_what_plugins_add() -> None:
     assert manager.names() == ["one", "two"]
 
 
-def test_what_is_registered_later_is_seen() -> None:
+def test_later_registrations_take_effect() -> None:
     manager = PluginManager()
     assert manager.key_providers() == {}
     manager.register(module(lockgate_key_providers=lambda: {"vault": lambda spec: None}), "vault")
@@ -42,7 +42,7 @@ def test_what_is_registered_later_is_seen() -> None:
     assert manager.key_providers() == {}
 
 
-def test_two_plugins_of_one_name() -> None:
+def test_two_plugins_with_the_same_name() -> None:
     manager = PluginManager()
     manager.register(module(lockgate_procedures=no_procedures), "one", origin="distribution 'a'")
     with pytest.raises(
@@ -52,7 +52,7 @@ def test_two_plugins_of_one_name() -> None:
     assert caught.value.plugin == "one"
 
 
-def test_two_plugins_that_add_one_name() -> None:
+def test_two_plugins_that_add_the_same_name() -> None:
     manager = PluginManager()
     manager.register(module(lockgate_key_providers=lambda: {"vault": print}), "one")
     manager.register(module(lockgate_key_providers=lambda: {"vault": print}), "two")
@@ -70,7 +70,7 @@ class Named:
 
 
 @pytest.mark.parametrize("name", ["Expire_Snapshots", "expiresnapshots", "EXPIRE_snap_shots"])
-def test_a_procedure_does_not_take_the_place_of_one_that_calls_cannot_tell_apart(name: str) -> None:
+def test_a_procedure_does_not_replace_one_with_an_equivalent_name(name: str) -> None:
     manager = PluginManager()
     manager.register(module(lockgate_procedures=lambda: [Named("expire_snapshots")]), "one")
     manager.register(module(lockgate_procedures=lambda: [Named(name)]), "two")
@@ -147,7 +147,7 @@ def test_hook_without_its_mark() -> None:
         ("lockgate_lake_methods", {"join": None}, "cannot be called"),
     ],
 )
-def test_answer_of_another_kind(hook: str, answer: object, complaint: str) -> None:
+def test_answer_of_a_wrong_type(hook: str, answer: object, complaint: str) -> None:
     manager = PluginManager()
     manager.register(module(**{hook: lambda: answer}), "odd")
     with pytest.raises(PluginError, match=complaint) as caught:
@@ -178,13 +178,13 @@ def test_entry_point_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest
     PluginManager().load_entry_points([(entry_point, "shop")])
 
 
-def test_the_process_has_lockgate_s_own_plugins() -> None:
+def test_the_process_loads_the_built_in_plugins() -> None:
     assert {"lookup", "procedures"} <= set(plugins().names())
     assert "procedure.call" in plugins().bridge_operations()
     assert plugins() is plugins()
 
 
-def test_a_wrapper_sees_and_changes_what_plugins_add() -> None:
+def test_a_wrapper_changes_contributions() -> None:
     manager = PluginManager()
 
     @hookimpl(wrapper=True)
@@ -198,7 +198,7 @@ def test_a_wrapper_sees_and_changes_what_plugins_add() -> None:
     assert list(manager.key_providers()) == ["file2"]
 
 
-def test_the_order_that_plugins_ask_for() -> None:
+def test_plugins_run_in_their_requested_order() -> None:
     asked: list[str] = []
 
     def note(name: str) -> Any:
@@ -227,7 +227,7 @@ def test_methods_of_an_object_are_hooks_too() -> None:
 
 
 class FormerKind:
-    """A kind of index by the names of the release before."""
+    """A kind of index with the method names of the previous release."""
 
     def accepts(self, data_type: Any) -> bool:
         return True
@@ -240,7 +240,7 @@ class FormerKind:
 
 
 class FormerPruner:
-    """A pruner by the names of the release before."""
+    """A pruner with the method names of the previous release."""
 
     name = "former"
 
@@ -266,7 +266,7 @@ def test_former_names_of_methods_still_work_with_a_warning() -> None:
     assert manager.index_kinds()["old"] is kind  # no second warning for the same object
 
 
-def test_a_former_name_on_an_object_that_takes_no_attribute() -> None:
+def test_a_former_name_on_an_object_with_fixed_attributes() -> None:
     class Slotted:
         __slots__ = ()
         accepts, keys, asked = FormerKind.accepts, FormerKind.keys, FormerKind.asked

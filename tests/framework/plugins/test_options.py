@@ -31,7 +31,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "plugins.md"
 DEPTH = Option("audit.depth", at_least(1), 3, "depth of the audit")
 
 
-def test_settings_that_nobody_reads_are_named() -> None:
+def test_unknown_settings_are_refused() -> None:
     check_setting_names(["spark.lockgate.governed", "spark.lockgate.lineage.on-drop", "spark.other"])
     with pytest.raises(OptionError, match=r"did you mean 'spark\.lockgate\.governed'"):
         check_setting_names(["spark.lockgate.governned"])
@@ -39,7 +39,7 @@ def test_settings_that_nobody_reads_are_named() -> None:
 
 @pytest.fixture
 def declare() -> Iterator[Callable[[Any], None]]:
-    """Register a plugin that answers options."""
+    """Register a plugin that declares options."""
     names: list[str] = []
 
     def register(answer: Any) -> None:
@@ -123,13 +123,13 @@ def test_options_of_sessions(declare: Callable[[Any], None]) -> None:
         {"table": [Option("audit.depth", str, "", "")]},
     ],
 )
-def test_what_are_no_options_is_refused(declare: Callable[[Any], None], answer: Any) -> None:
+def test_malformed_declarations_are_refused(declare: Callable[[Any], None], answer: Any) -> None:
     declare(answer)
     with pytest.raises(PluginError, match="lockgate_options"):
         plugins().options("table")
 
 
-def test_two_plugins_with_one_option(declare: Callable[[Any], None]) -> None:
+def test_two_plugins_with_the_same_option(declare: Callable[[Any], None]) -> None:
     declare({"table": [DEPTH]})
     declare({"table": [Option("audit.depth", str, "", "another one")]})
     with pytest.raises(PluginError, match=r"both add 'table audit\.depth'"):

@@ -53,12 +53,12 @@ class RangerRequest:
 
     @property
     def is_any(self) -> bool:
-        """Say whether any access at all is asked for."""
+        """Return whether any access at all is asked for."""
         return self.access in ("", ANY)
 
     @property
     def is_wide(self) -> bool:
-        """Say whether a policy about a part of the resource counts."""
+        """Return whether a policy about a part of the resource counts."""
         return self.is_any or self.scope == "SELF_OR_DESCENDANTS"
 
     @property

@@ -44,7 +44,9 @@ def instant(text: str, zone: tzinfo) -> datetime:
 
 
 def applies(schedule: Mapping[str, Any], at: datetime, local: tzinfo | None = None) -> bool:
-    """Say whether a time is within a schedule; recurrences are read in the zone `local`, GMT by default."""
+    """Return whether a time is within a schedule; recurrences are read in the zone `local`, GMT
+    by default.
+    """
     local = local or zone_of(None)
     own = zone_of(schedule["timeZone"]) if schedule.get("timeZone") else local
     if schedule.get("startTime") and at < instant(schedule["startTime"], own):

@@ -38,7 +38,7 @@ class AuditFilter:
         self.is_audited = document.get("isAudited")
 
     def matches(self, asked: RangerRequest, result: Result, names: Names) -> bool:
-        """Say whether the rule is about a request and its result."""
+        """Return whether the rule is about a request and its result."""
         return (
             self._wanted in (None, "", _state(result))
             and self._is_for(asked)

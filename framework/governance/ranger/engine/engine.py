@@ -191,12 +191,12 @@ class Engine:
 
     @property
     def decides_simply(self) -> bool:
-        """Say whether neither tags nor zones nor audit filters matter."""
+        """Return whether neither tags nor zones nor audit filters matter."""
         tagged = self.tag_policies is not None and self._tags is not None
         return not (tagged or self.zones.by_name or self._audit_filters)
 
     def is_super(self, asked: RangerRequest) -> bool:
-        """Say whether everything is allowed to the one who asks."""
+        """Return whether everything is allowed to the one who asks."""
         return asked.user in self.settings.super_users or not self.settings.super_groups.isdisjoint(
             asked.groups
         )

@@ -60,5 +60,5 @@ class Result:
 
     @property
     def is_final(self) -> bool:
-        """Say whether no policy can change anything."""
+        """Return whether no policy can change anything."""
         return self.determined and self.audit_determined

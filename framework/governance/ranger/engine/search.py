@@ -59,7 +59,7 @@ class Search:
                 return
 
     def is_settled(self, policy: Policy, result: Result, denied_by_tags: bool) -> bool:
-        """Say whether what is found so far stands against this policy and those after it."""
+        """Return whether what is found so far stands against this policy and those after it."""
         if denied_by_tags:
             return result.priority >= policy.priority
         if not result.allowed:

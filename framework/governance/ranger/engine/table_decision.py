@@ -68,7 +68,7 @@ def _of_column(asked: RangerRequest, column: str) -> RangerRequest:
 
 
 def is_conditional(policy: Policy) -> bool:
-    """Say whether more than its resource and people decide what a policy says."""
+    """Return whether more than its resource and people decide what a policy says."""
     document = policy.document
     if document.get("conditions") or document.get("validitySchedules"):
         return True

@@ -76,7 +76,8 @@ class Element:
         )
 
     def matches(self, value: object, scope: str | None = None, names: Names = NO_NAMES) -> bool:
-        """Say whether the element covers what a request has at this level: a text, several, or None for all.
+        """Return whether the element covers what a request has at this level: a text, several, or None for
+        all.
 
         `scope` may be SELF_OR_PREFIX (the value may go on) or SELF_OR_CHILD (of paths).
         """
@@ -143,7 +144,7 @@ class Element:
         return pattern if self._tokens is None else self._tokens.replaced(pattern, names.tokens)
 
     def _is_child(self, pattern: str, value: str, ignore: bool, wild: bool) -> bool:
-        """Say whether what is asked for is the folder above what the policy names."""
+        """Return whether what is asked for is the folder above what the policy names."""
         if self._separator not in pattern:
             return False
         above, value = pattern.rpartition(self._separator)[0], value.rstrip(self._separator)

@@ -25,12 +25,14 @@ def _letter(letter: str) -> str:
 
 
 def same(one: str, other: str, ignore_case: bool) -> bool:
-    """Say whether two texts are equal."""
+    """Return whether two texts are equal."""
     return one.lower() == other.lower() if ignore_case else one == other
 
 
 def may_begin(pattern: str, text: str, ignore_case: bool, wild: bool) -> bool:
-    """Say whether `text`, continued somehow, can match a pattern, whose `*` and `?` count only if `wild`."""
+    """Return whether `text`, continued somehow, can match a pattern, whose `*` and `?` count
+    only if `wild`.
+    """
     if ignore_case:
         pattern, text = pattern.lower(), text.lower()
     states = {0}

@@ -11,7 +11,7 @@ Chain = tuple[str, ...]
 
 
 def is_contiguous(chain: Chain, names: Collection[str]) -> bool:
-    """Say whether names are the first levels of a chain, without a gap."""
+    """Return whether names are the first levels of a chain, without a gap."""
     present = [level in names for level in chain]
     return present == sorted(present, reverse=True)
 

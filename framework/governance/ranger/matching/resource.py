@@ -26,7 +26,7 @@ class Match(Enum):
 
     @property
     def is_whole(self) -> bool:
-        """Say whether the policy covers the requested resource itself."""
+        """Return whether the policy covers the requested resource itself."""
         return self in (Match.SELF, Match.SELF_AND_ALL_DESCENDANTS)
 
 

@@ -42,7 +42,7 @@ class Delimiters:
         return cls(start, end, escape, prefix)
 
     def are_in(self, text: str) -> bool:
-        """Say whether anything in a text would be replaced."""
+        """Return whether anything in a text would be replaced."""
         return self.escape in text or (self.start in text and self.end in text)
 
     def replaced(self, text: str, tokens: Mapping[str, object]) -> str:

@@ -96,7 +96,7 @@ class ServiceDefinition:
         return self._granted[given]
 
     def may_be_dynamic(self, level: str, document: Mapping[str, Any]) -> bool:
-        """Say whether what a policy says of a level has tokens or expressions."""
+        """Return whether what a policy says of a level has tokens or expressions."""
         values = document.get("values") or ()
         if not any(EXPRESSION in value or "{" in value or level in self._odd_tokens for value in values):
             return False

@@ -136,7 +136,7 @@ def _next(document: Mapping[str, Any]) -> Document:
 
 
 def _is_about(policy: Mapping[str, Any], resource: Mapping[str, tuple[str, ...]]) -> bool:
-    """Say whether a policy allows access to exactly a resource: everywhere, always, to what it names."""
+    """Return whether a policy allows access to exactly a resource: everywhere, always, to what it names."""
     if policy.get("policyType") or policy.get("isEnabled") is False or policy.get("isDenyAllElse"):
         return False
     narrowing = ("zoneName", "conditions", "validitySchedules", "additionalResources")

@@ -51,7 +51,7 @@ class Item:
         self.row_filter: str | None = (document.get("rowFilterInfo") or {}).get("filterExpr")
 
     def is_for(self, asked: RangerRequest) -> bool:
-        """Say whether the item is about the one who asks."""
+        """Return whether the item is about the one who asks."""
         user = asked.user
         if user is not None and (user in self.users or EVERY_USER in self.users):
             return True
@@ -62,11 +62,11 @@ class Item:
         return OWNER in self.users and user is not None and user == asked.owner
 
     def gives(self, access: str) -> bool:
-        """Say whether the item is about an access type."""
+        """Return whether the item is about an access type."""
         return self._is_admin if access == ADMIN else access.lower() in self.accesses
 
     def matches(self, asked: RangerRequest, access: str) -> bool:
-        """Say whether the item is about a request, its conditions included."""
+        """Return whether the item is about a request, its conditions included."""
         if not self.is_for(asked) or not self.gives(access):
             return False
         # The right to hand on rights is checked without conditions, as in Ranger.

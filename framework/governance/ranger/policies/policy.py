@@ -48,7 +48,7 @@ class Policy:
 
     @property
     def denies_all_else(self) -> bool:
-        """Say whether whatever the policy does not allow is denied."""
+        """Return whether whatever the policy does not allow is denied."""
         return bool(self.document.get("isDenyAllElse"))
 
     @property
@@ -119,7 +119,7 @@ class Policy:
         return (-self.priority, not self.has_deny, self.name)
 
     def is_valid(self, asked: RangerRequest) -> bool:
-        """Say whether the policy is valid at the time of a request."""
+        """Return whether the policy is valid at the time of a request."""
         schedules = self.document.get("validitySchedules") or ()
         return not schedules or any(applies(each, asked.now) for each in schedules)
 

@@ -122,7 +122,7 @@ class PolicyIndex:
 
 
 def _is_plain(definition: Mapping[str, Any]) -> bool:
-    """Say whether a level's values can be looked up by their beginnings."""
+    """Return whether a level's values can be looked up by their beginnings."""
     options = definition.get("matcherOptions") or {}
     matcher = str(definition.get("matcher") or "Default")
     usual = str(options.get("tokenDelimiterStart") or "{") in _SPECIAL

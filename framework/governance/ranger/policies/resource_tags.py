@@ -46,7 +46,7 @@ class TagMap:
 
 
 def is_valid(tag: Tag, asked: RangerRequest) -> bool:
-    """Say whether a tag counts at the time of a request."""
+    """Return whether a tag counts at the time of a request."""
     periods = tag.get("validityPeriods") or ()
     within = (tag.get("options") or {}).get("TAG_VALIDITY_PERIODS")
     if not periods and isinstance(within, str):

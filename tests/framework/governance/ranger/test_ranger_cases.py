@@ -47,7 +47,7 @@ def names(case: object) -> Names:
 
 
 def needs_places(engine: Engine, case: ranger_cases.Said) -> bool:
-    """Say whether a policy about the resource of a case asks where an address is."""
+    """Return whether a policy about the resource of a case asks where an address is."""
     asked = engine.prepared(asked_of(case["request"], case))
     likely = engine.policies.index(PolicyType.ACCESS).likely(asked)
     about = [each for each in likely if any(one.match(asked.resource).is_whole for one in each.resources)]

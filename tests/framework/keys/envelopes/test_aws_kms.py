@@ -1,4 +1,4 @@
-"""Master keys wrapped by AWS KMS: named keys, bound names, refusals, and missing credentials."""
+"""Master keys wrapped by AWS KMS: allowed keys, encryption context, refusals, and missing credentials."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def aws_envelope(aws: str, aws_key: str) -> EnvelopeKeyProvider:
 def test_aws_unwraps_under_the_named_keys_only(
     aws: str, aws_client: Any, aws_envelope: EnvelopeKeyProvider
 ) -> None:
-    """A text that lies under another key of AWS, perhaps of another account, is not opened."""
+    """A text that is wrapped under another key, perhaps of another account, is refused."""
     stranger = str(aws_client.create_key()["KeyMetadata"]["Arn"])
     theirs = EnvelopeKeyProvider(AwsKmsWrapper(stranger, region="eu-central-1", endpoint=aws))
     text = theirs.create("pii")
     assert json.loads(text)["keys"][0]["by"] == stranger
     table = aws_envelope.of_text(text)
-    # AWS calls it an incorrect key, moto a denied one.
+    # AWS reports an incorrect key, moto a denied one.
     with pytest.raises((WrongKeyError, KeyDeniedError)):
         table.create_local_key(table.current_key("pii"))
-    # Both are named while keys move from one to the other.
+    # Both are configured while keys move from one to the other.
     ours = aws_envelope.spec.partition("aws-kms:")[2].partition("?")[0] if aws_envelope.spec else ""
     both = EnvelopeKeyProvider(AwsKmsWrapper(ours, stranger, region="eu-central-1", endpoint=aws))
     moved = both.rewrap(text)
@@ -79,7 +79,7 @@ def test_aws_binds_a_key_to_its_name(aws_envelope: EnvelopeKeyProvider) -> None:
             table.create_local_key(table.key_versions()[0])
 
 
-def test_what_aws_answers(aws: str, aws_client: Any, aws_credentials: None) -> None:
+def test_errors_of_aws(aws: str, aws_client: Any, aws_credentials: None) -> None:
     arn = str(aws_client.create_key()["KeyMetadata"]["Arn"])
     alias = "alias/lockgate-test"
     aws_client.create_alias(AliasName=alias, TargetKeyId=arn)
@@ -123,7 +123,7 @@ def test_without_credentials_a_key_is_not_missing(
         "envelope:aws-kms:k?region=a&region=b",
     ],
 )
-def test_aws_options_that_are_refused(spec: str) -> None:
+def test_malformed_options_of_aws(spec: str) -> None:
     with pytest.raises(OptionError, match="credentials are never part of a setting") as caught:
         provider_from(spec)
     assert "hunter2" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Master keys that lie wrapped in a table's option: texts, tables, rolling, AWS KMS, and what is refused."""
+"""Master keys wrapped in a table's option: texts, specifications, tables, and refusals."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def changed(text: str, **changes: Any) -> str:
 # --- texts ---
 
 
-def test_the_options_text_holds_made_added_and_rolled_keys(envelope: EnvelopeKeyProvider) -> None:
+def test_the_option_holds_created_added_and_rolled_keys(envelope: EnvelopeKeyProvider) -> None:
     text = envelope.create("pii", "fin", bits=256)
     assert "'" not in text
     assert "\n" not in text
@@ -86,7 +86,7 @@ def test_the_options_text_holds_made_added_and_rolled_keys(envelope: EnvelopeKey
             envelope.wrap(wrong)
 
 
-def test_keys_stay_the_same_when_they_are_wrapped_again(envelope: EnvelopeKeyProvider) -> None:
+def test_rewrapping_keeps_the_keys(envelope: EnvelopeKeyProvider) -> None:
     master = os.urandom(16)
     text = envelope.wrap({"pii@4": master})
     second = ProviderWrapper(MemoryKeyProvider(ROOTS), "second")
@@ -107,7 +107,7 @@ def test_keys_stay_the_same_when_they_are_wrapped_again(envelope: EnvelopeKeyPro
         envelope.of_text(moved).create_local_key(key)
 
 
-def test_what_was_changed_or_moved_does_not_open(envelope: EnvelopeKeyProvider) -> None:
+def test_a_changed_or_moved_key_is_refused(envelope: EnvelopeKeyProvider) -> None:
     """Each wrapped key is bound to its name, version and algorithm, and authenticated."""
     text = envelope.wrap({"pii@0": os.urandom(16)})
     sealed = base64.b64decode(json.loads(text)["keys"][0]["wrapped"])
@@ -163,7 +163,7 @@ def test_malformed_texts(
     assert not catalog.table_exists("db.t")
 
 
-def test_a_version_twice(envelope: EnvelopeKeyProvider) -> None:
+def test_a_duplicate_version_is_refused(envelope: EnvelopeKeyProvider) -> None:
     document = json.loads(envelope.create("pii"))
     document["keys"] *= 2
     with pytest.raises(OptionError, match="holds a version of a key twice"):
@@ -173,7 +173,7 @@ def test_a_version_twice(envelope: EnvelopeKeyProvider) -> None:
 # --- specifications ---
 
 
-def test_a_specification_of_an_envelope_is_read_back(root_file: Path, tmp_path: Path) -> None:
+def test_the_specification_of_an_envelope_round_trips(root_file: Path, tmp_path: Path) -> None:
     for spec in (f"envelope:root@file:{root_file}", f"envelope:file:{root_file}", f"envelope:{root_file}"):
         made = provider_from(spec)
         assert isinstance(made, EnvelopeKeyProvider)
@@ -218,7 +218,7 @@ def test_without_a_table_there_are_no_keys(envelope: EnvelopeKeyProvider) -> Non
 
 
 class Counting(MemoryKeyProvider):
-    """Counts how often something is unwrapped."""
+    """Counts unwrapped local keys."""
 
     count = 0
 
@@ -232,8 +232,8 @@ def people(text: str | None) -> Schema:
     return Schema.from_arrow(pa.schema([("id", pa.int64()), ("ssn", pa.string())]), options=options)
 
 
-def test_tables_bring_their_keys(tmp_path: Path, root_file: Path) -> None:
-    """Written, rolled and read by another process's catalog, which has the root key only."""
+def test_tables_store_their_keys(tmp_path: Path, root_file: Path) -> None:
+    """Another catalog, which has only the root key, writes, rolls and reads."""
     spec = f"envelope:root@file:{root_file}"
     envelope = provider_from(spec)
     assert isinstance(envelope, EnvelopeKeyProvider)
@@ -248,7 +248,7 @@ def test_tables_bring_their_keys(tmp_path: Path, root_file: Path) -> None:
     rolled = catalog.load_table("db.one")
     assert str(rolled.keys and rolled.keys.current_key("pii")) == "pii@1"
     rolled.append(pa.table({"id": [3], "ssn": ["789"]}))
-    # A query that was analysed before knows the new key too.
+    # A query from before the roll uses the new key too.
     assert rolled.with_schema(0).keys is rolled.keys
     other = Catalog(tmp_path / "lake", keys=spec)
     assert other.load_table("db.one").read(strict=True).sort_by("id").column("ssn").to_pylist() == [
@@ -268,13 +268,13 @@ def test_a_table_without_wrapped_keys(tmp_path: Path, root_file: Path) -> None:
     catalog.create_namespace("db")
     with pytest.raises(KeyMissingError, match=r"orc\.keys\.wrapped"):
         catalog.create_table("db.t", people(None))
-    # Anyone who creates a table without keys may leave them to those who write.
+    # A table may be created without keys, which writers add later.
     Catalog(tmp_path / "lake").create_table("db.t", people(None))
     with pytest.raises(KeyMissingError, match=r"orc\.keys\.wrapped"):
         catalog.load_table("db.t").append(pa.table({"id": [1], "ssn": ["123"]}))
 
 
-def test_no_key_is_dropped_and_no_roll_is_lost(tmp_path: Path, root_file: Path) -> None:
+def test_no_key_and_no_roll_is_lost(tmp_path: Path, root_file: Path) -> None:
     catalog = Catalog(tmp_path / "lake", keys=f"envelope:{root_file}")
     assert isinstance(catalog.keys, EnvelopeKeyProvider)
     catalog.create_namespace("db")
@@ -290,7 +290,7 @@ def test_no_key_is_dropped_and_no_roll_is_lost(tmp_path: Path, root_file: Path) 
     assert len(table.schema_files.ids()) == 2
 
 
-def test_two_who_roll_at_once(tmp_path: Path, root_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_rolls(tmp_path: Path, root_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = Catalog(tmp_path / "lake", keys=f"envelope:{root_file}")
     assert isinstance(catalog.keys, EnvelopeKeyProvider)
     catalog.create_namespace("db")
@@ -303,7 +303,7 @@ def test_two_who_roll_at_once(tmp_path: Path, root_file: Path, monkeypatch: pyte
         table.set_wrapped_keys(catalog.keys.roll(text, "pii"))
 
 
-def test_a_key_is_unwrapped_once_in_a_while() -> None:
+def test_an_unwrapped_key_is_cached_for_a_while() -> None:
     roots = Counting({"root@0": os.urandom(16)})
     envelope = EnvelopeKeyProvider(roots)
     text = envelope.create("pii", "fin")
@@ -322,8 +322,8 @@ def test_a_key_is_unwrapped_once_in_a_while() -> None:
 # --- other providers ---
 
 
-def test_any_provider_may_unwrap(kms: Any) -> None:
-    """A Hadoop KMS, for instance: the driver of one that may use fin opens what lies under it."""
+def test_any_provider_can_unwrap(kms: Any) -> None:
+    """A Hadoop KMS, for instance: only a user of its key fin can unwrap keys under it."""
     envelope = provider_from(f"envelope:fin@{kms.spec()}")
     assert isinstance(envelope, EnvelopeKeyProvider)
     table: KeyProvider = envelope.of_text(envelope.create("pii"))

@@ -1,4 +1,4 @@
-"""The Hadoop KMS provider and a server that fails in every way: what it asks, repeats, keeps and hides."""
+"""The Hadoop KMS provider: specifications, requests, TLS and caches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from lockgate.framework.net import HttpLimits
         ),
     ],
 )
-def test_a_specification_of_a_kms_is_read_back(text: str, hosts: str, spec: str) -> None:
+def test_the_specification_of_a_kms_round_trips(text: str, hosts: str, spec: str) -> None:
     parsed = parse_kms(text)
     assert parsed.address == hosts
     assert parsed.spec == spec
@@ -81,14 +81,14 @@ def test_a_specification_of_a_kms_is_read_back(text: str, hosts: str, spec: str)
         "kms://http@a/kms?ca=/etc/ca.pem",
     ],
 )
-def test_specifications_that_are_refused(text: str) -> None:
+def test_malformed_specifications(text: str) -> None:
     with pytest.raises(OptionError) as caught:
         provider_from(text)
     assert "hunter2" not in str(caught.value)
 
 
-def test_the_user(kms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that is named, else Hadoop's variable, else the user who runs this."""
+def test_the_user_of_requests(kms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user of the specification, else of Hadoop's variable, else of the process."""
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
     bare = f"kms://http@localhost:{kms.port}/kms"
     assert provider_from(bare).usable("pii")
@@ -97,16 +97,16 @@ def test_the_user(kms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert provider_from(bare + "?user=alice").usable("pii")
 
 
-def test_only_this_machine_is_asked_without_tls_in_silence() -> None:
+def test_without_tls_only_loopback_gives_no_warning() -> None:
     with pytest.warns(UnprotectedKeysWarning, match="kms://https@"):
         provider_from("kms://http@kms.example:9600/kms?user=a")
 
 
-# --- what it asks ---
+# --- requests ---
 
 
-def test_what_is_asked_and_what_is_kept(kms: Any) -> None:
-    """One request for what is known of a key, one for each local key; never a master key."""
+def test_metadata_and_local_keys_are_cached(kms: Any) -> None:
+    """One request for the metadata of a key, one for each local key; never one for a master key."""
     asker = provider(kms)
     assert asker.key_names() == ["fin", "pii"]
     key = asker.current_key("pii")
@@ -129,7 +129,7 @@ def test_what_is_asked_and_what_is_kept(kms: Any) -> None:
     assert kms.state.asked[-2:] == asked[-2:]
 
 
-def test_nothing_is_kept_where_that_is_asked_for(kms: Any) -> None:
+def test_the_cache_can_be_disabled(kms: Any) -> None:
     asker = provider(kms, cache=0)
     local = asker.create_local_key(PII)
     for _ in range(3):
@@ -137,7 +137,7 @@ def test_nothing_is_kept_where_that_is_asked_for(kms: Any) -> None:
     assert sum("_eek" in each for each in kms.state.asked) == 4
 
 
-def test_denied_and_missing_keys_are_not_asked_for_again_and_again(kms: Any) -> None:
+def test_denied_and_missing_keys_are_cached(kms: Any) -> None:
     asker = provider(kms, "bob")
     for _ in range(5):
         with pytest.raises(KeyDeniedError, match=r"does not let user 'bob' have a local key of pii@2"):
@@ -147,7 +147,7 @@ def test_denied_and_missing_keys_are_not_asked_for_again_and_again(kms: Any) -> 
     assert provider(kms, "bob").usable("pii")
 
 
-def test_who_may_not_ask_about_keys_may_use_them(kms: Any) -> None:
+def test_a_key_is_usable_without_access_to_its_metadata(kms: Any) -> None:
     kms.state.closed.add("alice")
     local = provider(kms).create_local_key(PII)
     assert len(local.plain) == 16
@@ -177,7 +177,7 @@ def test_a_rolled_key(kms: Any) -> None:
     assert [str(key) for key in list_keys(asker)] == ["fin@0", "new@0", "pii@0", "pii@1", "pii@2", "pii@3"]
 
 
-def test_keys_of_other_people_are_not_listed(kms: Any) -> None:
+def test_keys_of_other_users_are_not_listed(kms: Any) -> None:
     kms.state.keys["odd"] = [os.urandom(24)]
     listed = ["fin@0", "pii@0", "pii@1", "pii@2"]
     assert [str(key) for key in list_keys(kms.spec())] == listed
@@ -187,8 +187,8 @@ def test_keys_of_other_people_are_not_listed(kms: Any) -> None:
         provider(kms).current_key("odd")
 
 
-def test_authentication_of_ones_own(kms: Any) -> None:
-    """Any header, made for each request; the name of the user is not sent then."""
+def test_custom_authentication(kms: Any) -> None:
+    """Headers of the caller, made for each request, replace the name of the user."""
     hosts: list[str] = []
 
     def headers(host: str) -> dict[str, str]:
@@ -218,7 +218,7 @@ def test_many_threads_share_a_provider(kms: Any) -> None:
         assert all(pool.map(one, range(40)))
 
 
-def test_a_forked_process_has_connections_of_its_own(kms: Any) -> None:
+def test_a_forked_process_opens_new_connections(kms: Any) -> None:
     asker = provider(kms, limits=HttpLimits())
     local = asker.create_local_key(PII)
     asker.close()
@@ -256,7 +256,7 @@ def test_tls_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> No
         HadoopKmsKeyProvider(kms.spec(ca=pem).replace("http@", "https@"), limits=QUICK).key_names()
 
 
-def test_the_name_of_the_host_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> None:
+def test_the_host_name_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> None:
     pem = hadoop_kms.certificate(tmp_path, "kms.example")
     with hadoop_kms.running(kms.state.keys, hadoop_kms.server_context(pem)) as server:
         with pytest.raises(KeyServiceError, match=r"not trusted \(Hostname mismatch"):
@@ -299,7 +299,7 @@ def test_entries_expire_and_are_bounded() -> None:
         pickle.dumps(cache)
 
 
-def test_a_denied_key_is_forgotten_in_time(kms: Any) -> None:
+def test_a_cached_denial_expires(kms: Any) -> None:
     asker = provider(kms, cache=0.2)
     local = asker.create_local_key(PII)
     assert asker.usable("pii")

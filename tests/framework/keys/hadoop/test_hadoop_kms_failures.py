@@ -1,4 +1,4 @@
-"""Failures of a Hadoop KMS: retries, other hosts, nonsense, and what the errors show."""
+"""Failures of a Hadoop KMS: retries, failover, malformed answers, and the text of errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from lockgate.framework.net import HttpLimits
 
 
 def limits_for(failure: str, tries: int) -> HttpLimits:
-    """Give up soon where the failure is an answer that does not come: a busy host fails so, too."""
+    """Return a short deadline only for failures without an answer, so that a busy host fails no
+    other case.
+    """
     return HttpLimits(total=0.4 if failure in ("slow", "drip") else 60, waits=(0.01,) * (tries - 1))
 
 
 @pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])
-def test_passing_failures_are_tried_again(kms: Any, failure: str) -> None:
+def test_temporary_failures_are_retried(kms: Any, failure: str) -> None:
     asker = provider(kms, limits=limits_for(failure, 30))
     asker.current_key("pii")
     kms.state.failures += [failure, failure]
@@ -43,8 +45,8 @@ def test_passing_failures_are_tried_again(kms: Any, failure: str) -> None:
         ("huge", "has more than 1048576 bytes"),
     ],
 )
-def test_lasting_failures_are_the_services(kms: Any, failure: str, message: str) -> None:
-    """Never a missing key: that would show masks because a server is down."""
+def test_permanent_failures_are_failures_of_the_service(kms: Any, failure: str, message: str) -> None:
+    """A failure is never a missing key, or a server that is down would cause masks."""
     asker = HadoopKmsKeyProvider(kms.spec(), limits=limits_for(failure, 2))
     kms.state.failures += [failure] * 10
     with pytest.raises(KeyServiceError, match=message):
@@ -56,7 +58,7 @@ def test_lasting_failures_are_the_services(kms: Any, failure: str, message: str)
     "said",
     ["", "no JSON", "<html>404</html>", "[]", "[7]", '{"material": "AAAA"}', '{"material": 5}', "null"],
 )
-def test_nonsense_is_the_services_failure(kms: Any, said: str) -> None:
+def test_a_malformed_answer_is_a_failure_of_the_service(kms: Any, said: str) -> None:
     asker = provider(kms)
     asker.current_key("pii")
     kms.state.failures.append(said)
@@ -75,7 +77,7 @@ def test_nonsense_is_the_services_failure(kms: Any, said: str) -> None:
         '["pii"]',
     ],
 )
-def test_nonsense_about_a_key(kms: Any, said: str) -> None:
+def test_malformed_metadata_of_a_key(kms: Any, said: str) -> None:
     asker = provider(kms)
     kms.state.failures.append(said)
     with pytest.raises(KeyServiceError):
@@ -83,8 +85,8 @@ def test_nonsense_about_a_key(kms: Any, said: str) -> None:
     assert asker.current_key("pii") == PII
 
 
-def test_another_server_than_a_kms(kms: Any) -> None:
-    """A wrong path answers 404 as well, and is no missing key; nor is a redirection followed."""
+def test_a_server_that_is_no_kms(kms: Any) -> None:
+    """A 404 for a wrong path is no missing key, and redirections are not followed."""
     wrong = HadoopKmsKeyProvider(f"kms://http@localhost:{kms.port}/elsewhere?user=alice", limits=QUICK)
     with pytest.raises(KeyServiceError, match="status 404"):
         wrong.usable("pii")
@@ -94,8 +96,8 @@ def test_another_server_than_a_kms(kms: Any) -> None:
         asker.current_key("pii")
 
 
-def test_a_kms_that_calls_missing_keys_not_found(kms: Any) -> None:
-    """By its own exception, so that it is no other server that speaks."""
+def test_a_404_of_a_kms_is_a_missing_key(kms: Any) -> None:
+    """The KMS's own exception distinguishes it from other servers."""
     asker = provider(kms)
     missing = '{"RemoteException": {"exception": "NoSuchKeyException", "message": "no"}}'
     kms.state.failures += [f"404 {missing}"]
@@ -107,8 +109,8 @@ def test_a_kms_that_calls_missing_keys_not_found(kms: Any) -> None:
         asker.create_local_key(PII)
 
 
-def test_what_a_server_says_is_not_repeated(kms: Any) -> None:
-    """It may say a key by mistake."""
+def test_errors_do_not_quote_the_server(kms: Any) -> None:
+    """The text of a server might contain a key by mistake."""
     kms.state.failures += ['{"material": "c2VjcmV0IGtleQ=="}', "spare"]
     with pytest.raises(KeyServiceError) as caught:
         provider(kms).key_names()
@@ -116,8 +118,8 @@ def test_what_a_server_says_is_not_repeated(kms: Any) -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_key_is_made_once_only(kms: Any) -> None:
-    """Who asks again after no answer may make two versions."""
+def test_the_creation_of_a_key_is_not_retried(kms: Any) -> None:
+    """A retry after a lost answer could create two versions."""
     asker = provider(kms)
     for failure in ("500", "close"):
         kms.state.failures += ["spare", failure]
@@ -127,7 +129,7 @@ def test_a_key_is_made_once_only(kms: Any) -> None:
     assert sum(each == "POST /kms/v1/key/pii" for each in kms.state.asked) == 2
 
 
-def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
+def test_failover_to_another_host(kms: Any, hadoop_kms: ModuleType) -> None:
     with hadoop_kms.running(kms.state.keys) as second:
         spec = f"kms://http@127.0.0.1:1;localhost:{second.port};localhost:{kms.port}/kms?user=alice"
         asker = HadoopKmsKeyProvider(spec, limits=QUICK)

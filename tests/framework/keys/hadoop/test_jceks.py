@@ -1,4 +1,4 @@
-"""Java key stores: Apache's own opens, and neither key nor password shows anywhere."""
+"""Java key stores: Apache's test store opens, and neither keys nor passwords are shown."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_apaches_key_opens_apaches_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert provider.decrypt_local_key(APACHE, local.encrypted) == local.plain
 
 
-def test_the_scheme_comes_with_lockgate(store: Path) -> None:
+def test_the_scheme_is_built_in(store: Path) -> None:
     assert isinstance(provider_from(f"jceks:{store}"), JceksKeyProvider)
     assert isinstance(provider_from(f"jceks://file{store}"), JceksKeyProvider)
     assert isinstance(provider_from(f"jceks://{store}"), JceksKeyProvider)
@@ -81,10 +81,10 @@ def test_a_password_file(store: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         provider_from(f"{spec}-absent")
 
 
-def test_nothing_secret_is_shown_or_travels(store: Path) -> None:
+def test_no_secret_is_shown_or_pickled(store: Path) -> None:
     provider = JceksKeyProvider(store)
     provider.current_key("pii")
-    material = provider._opened["pii", 1]._keys["pii", 1]
+    material = provider._decrypted["pii", 1]._keys["pii", 1]
     carried = pickle.dumps(provider)
     assert material not in carried
     assert PASSWORD.encode() not in carried
@@ -122,7 +122,7 @@ def test_missing_keys_and_damaged_stores(store: Path) -> None:
 @pytest.mark.parametrize(
     "spec", ["jceks:", "jceks://hdfs@namenode/kms", "jceks:/a?password=hunter2", "jceks:/a?hunter2"]
 )
-def test_settings_that_are_refused(spec: str) -> None:
+def test_malformed_specifications(spec: str) -> None:
     with pytest.raises(OptionError) as caught:
         lockgate_key_providers()["jceks"](spec)
     assert "hunter2" not in str(caught.value)
@@ -135,7 +135,7 @@ def test_without_pyjks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         JceksKeyProvider(tmp_path / "kms.keystore")
 
 
-def test_a_store_is_only_read(store: Path) -> None:
+def test_a_store_is_read_only(store: Path) -> None:
     provider = JceksKeyProvider(store)
     with pytest.raises(UnsupportedError, match=f"hadoop key roll pii -provider jceks://file{store}"):
         roll_key(provider, "pii")

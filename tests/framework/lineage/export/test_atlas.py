@@ -79,7 +79,7 @@ def test_types_are_made_of_types_that_are_there() -> None:
 
 
 def fits(value: Any, kind: str, known: dict[str, str]) -> bool:
-    """Say whether a value is one of a type; `known` has the types of the entities by their guids."""
+    """Return whether a value is one of a type; `known` has the types of the entities by their guids."""
     if kind.startswith("array<"):
         return isinstance(value, list) and all(fits(each, kind[6:-1], known) for each in value)
     if kind == "string":
