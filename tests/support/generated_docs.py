@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import option_tables
+import spark_tables
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs").glob("*.md"))
 # Each gets the ARGUMENT of its marker, or an empty text.
-WRITERS: dict[str, Callable[[str], str]] = {"options": option_tables.table}
+WRITERS: dict[str, Callable[[str], str]] = {"options": option_tables.table, "sparks": spark_tables.table}
 END = "<!-- end of generated -->"
 PART = re.compile(rf"^(<!-- generated: ([\w-]+) ?(.*?) -->\n)(?:(?!<!--).*\n)*{END}$", re.MULTILINE)
 

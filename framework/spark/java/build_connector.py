@@ -121,12 +121,12 @@ def minor_of(spark: str) -> str:
     return ".".join(spark.split(".")[:2])
 
 
-def _holds(folder: str, minor: str) -> bool:
-    """Tell whether a folder such as 4.0, 4.0-4.1 or 4.2+ is for a minor."""
-    known, found = list(minors()), RANGE.fullmatch(folder)
+def in_range(name: str, minor: str) -> bool:
+    """Tell whether a range such as 4.0, 4.0-4.1 or 4.2+ holds a minor."""
+    known, found = list(minors()), RANGE.fullmatch(name)
     first, last = (found[1], known[-1] if found[3] else found[2] or found[1]) if found else ("", "")
     if first not in known or last not in known or known.index(first) > known.index(last):
-        raise BuildError(f"{VERSIONS / folder}: name it 4.1, 4.0-4.1 or 4.2+, by minors of {SPARKS.name}")
+        raise BuildError(f"{name}: name it 4.1, 4.0-4.1 or 4.2+, by minors of {SPARKS.name}")
     return known.index(first) <= known.index(minor) <= known.index(last)
 
 
@@ -136,7 +136,7 @@ def sources(minor: str) -> dict[str, Path]:
         raise BuildError(
             f"there is no connector for Spark {minor}: {SPARKS.name} lists {', '.join(minors())}"
         )
-    roots = [JAVA, *(each for each in sorted(VERSIONS.iterdir()) if _holds(each.name, minor))]
+    roots = [JAVA, *(each for each in sorted(VERSIONS.iterdir()) if in_range(each.name, minor))]
     found: dict[str, Path] = {}
     for root in roots:
         for path in (root / "io").rglob("*.java"):
