@@ -14,7 +14,7 @@ import pytest
 
 import lockgate
 from lockgate import errors
-from lockgate.framework.options import table_options as options
+from lockgate.framework import options
 from lockgate.framework.plugins import hookspecs, plugins
 from lockgate.procedures import Procedure, find
 

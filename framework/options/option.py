@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from enum import Enum
+from functools import cached_property
 from typing import Generic, NewType, TypeVar
 
 from lockgate.errors import InputError, OptionError
@@ -167,18 +169,74 @@ _TYPE_NAMES = {
 _WITHOUT_LIMIT = 2**31 - 1
 
 
+class Effect(Enum):
+    """What an option of a table does here; the last four are refused, because they change rows."""
+
+    APPLIED = "applied"
+    CARRIED = "kept for other engines"
+    IGNORED = "nothing"
+    NOT_WRITTEN = "read, not written"
+    # Of a snapshot: how its files hold rows, by the schema that it was committed with.
+    FILES_NOT_READ = "not written; snapshots with it are not read"
+    # Of the table as it is now, whichever snapshot is read.
+    NOT_READ = "neither read nor written"
+    SELECTS = "applied by some reads, else only queries that select a state themselves are read"
+
+
+REFUSED = frozenset({Effect.NOT_WRITTEN, Effect.FILES_NOT_READ, Effect.NOT_READ, Effect.SELECTS})
+
+
+class Change(Enum):
+    """When a table's option can be set, changed and removed."""
+
+    ANY_TIME = ""
+    WITHOUT_ROWS = "cannot change once the table has rows"
+    AT_CREATION = "cannot change"
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """One option: its key, the parser of its text, its default (already parsed) and its description.
 
-    `shown_default` is for documentation, where the default says less than words.
+    A key may have placeholders for names, `index.<kind>.columns`, and end in `*` for any text; only a
+    `<column>` may have dots. `effect` and `change` are for options of tables. If `effect` refuses tables,
+    `doc` is the reason; with a value in `off`, or without a primary key if `needs_key`, the option means
+    nothing.
+    `shown_default` replaces the default in documentation.
     """
 
     key: str
     parse: Callable[[str], T]
     default: T
     doc: str
-    shown_default: str = ""
+    shown_default: str = field(default="", kw_only=True)
+    effect: Effect = field(default=Effect.APPLIED, kw_only=True)
+    change: Change = field(default=Change.ANY_TIME, kw_only=True)
+    off: frozenset[str] = field(default=frozenset(), kw_only=True)
+    needs_key: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The pattern of keys; None if there is only one."""
+        parts = re.split(r"(<\w+>|\*$)", self.key)
+        texts = {"<column>": "(.+)", "*": ".*"}
+        regex = "".join(
+            texts.get(part, "[^.]+") if number % 2 else re.escape(part) for number, part in enumerate(parts)
+        )
+        return re.compile(regex) if len(parts) > 1 else None
+
+    def match(self, key: str) -> re.Match[str] | None:
+        """Return how a key fits the pattern: the column is the first group."""
+        return self.pattern.fullmatch(key) if self.pattern else None
+
+    def of_column(self, name: str) -> Option[T]:
+        """Return the option of one column."""
+        return replace(self, key=self.key.replace("<column>", name))
+
+    def has_meaning(self, value: str, *, has_key: bool) -> bool:
+        """Return whether a value has a meaning in a table, with or without a primary key."""
+        text = value.strip().lower()
+        return bool(text) and text not in self.off and (has_key or not self.needs_key)
 
     def value_of(self, text: str) -> T:
         """Parse `text`; OptionError says what was expected."""

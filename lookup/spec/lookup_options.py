@@ -39,7 +39,8 @@ CACHE_DIR = Option(
     "lookup.cache-dir",
     parse_folder,
     "",
-    "folder of the caches; default: a private folder below the one for temporary files",
+    "folder of the caches, on a disk of each host, each cache in a folder with mode 0700; `~`: the home "
+    "there; default: a private folder below the one for temporary files",
 )
 CACHE_MEMORY = Option(
     "lookup.cache-max-memory-size",
@@ -51,19 +52,20 @@ CACHE_DISK = Option(
     "lookup.cache-max-disk-size",
     parse_size,
     0,
-    "limit for the disk space of all caches in the folder; 0: no limit",
+    "limit for the disk space of all caches in the folder, checked in advance for all owners of the host "
+    "together; 0: no limit",
 )
 MEMORY_MAX = Option(
     "lookup.memory-max-size",
     parse_size,
     2 << 30,
-    "largest cache that lookup.cache=auto keeps in mapped files; all workers of a host share its pages",
+    "largest cache that `auto` keeps in mapped files; all workers of a host share its pages",
 )
 PARTIAL_MAX = Option(
     "lookup.partial-max-size",
     parse_size,
     256 << 20,
-    "memory of the owner for the keys that lookup.cache=partial keeps, with a row or without",
+    "memory of the owner for the keys that a partial cache keeps, with a row or without",
 )
 REMOTE = Option(
     "lookup.remote",
@@ -87,7 +89,8 @@ FILE_RETENTION = Option(
     "lookup.cache-file-retention",
     parse_duration,
     timedelta(hours=1),
-    "time for which the state planned for a batch query is kept",
+    "time that the state of a batch query is kept, and an unused lookup runs (30 s at most if only batch "
+    "queries used it)",
 )
 REFRESH_ASYNC = Option(
     "lookup.refresh.async",
@@ -99,7 +102,7 @@ REFRESH_INTERVAL = Option(
     "lookup.refresh.interval",
     parse_duration,
     timedelta(milliseconds=500),
-    "time between checks for a new snapshot",
+    "time between checks for a new snapshot; a check reads one or two files of the table's metadata",
 )
 FULL_LOAD_THRESHOLD = Option(
     "lookup.refresh.full-load-threshold",
@@ -123,7 +126,8 @@ BLACKLIST = Option(
     "lookup.refresh.time-periods-blacklist",
     parse_periods,
     NO_PERIODS,
-    "periods without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in local time",
+    "periods without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in the driver's "
+    "local time; the first load runs at any time",
 )
 PIN_RETENTION = Option(
     "lookup.pin-retention",

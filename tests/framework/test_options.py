@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import KeyMissingError, OptionError
+from lockgate.framework import options as o
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.options import table_options as o
+from lockgate.framework.options import known_options, validate_option
 from lockgate.framework.options.option import Option, parse_duration
-from lockgate.framework.options.table_options import known_options, validate_option
 from lockgate.framework.store import Catalog, Schema
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import LockgateError
-from lockgate.framework.options.table_options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.store import Catalog
 
 pytestmark = pytest.mark.interop

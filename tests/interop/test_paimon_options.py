@@ -1,4 +1,4 @@
-"""Options: what Paimon's own jar has is judged here, and in the list that the other tests compare with."""
+"""Options: those of Paimon's own jar are declared here, and in the list that the other tests compare with."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from exact_rows import exact_rows, in_order
 from paimon_java import PaimonJava, PaimonTable
 
 from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.options.table_options import option_of
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.schema.judged_options import judgement_of
 from lockgate.pushdown import col
 
 pytestmark = pytest.mark.interop
 LIST = Path(__file__).parents[1] / "fixtures" / "paimon" / "options.json"
 
 
-def test_every_option_of_the_jar_is_judged(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_every_option_of_the_jar_is_declared(paimon_java: PaimonJava, tmp_path: Path) -> None:
     names = set(paimon_java.ask(str(tmp_path), "db.t", "options"))
     assert len(names) > 300
-    assert sorted(name for name in names if judgement_of(name) is None) == []
+    assert sorted(name for name in names if option_of(name) is None) == []
     stored = {name for group in json.loads(LIST.read_text()).values() for name in group}
     assert sorted(names - stored) == [], "add them to the stored list too"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, ColumnNotFoundError, InputError, UnsupportedError
-from lockgate.framework import options as layout_options
 from lockgate.framework import options as table_options
+from lockgate.framework.options import Change
 from lockgate.framework.store.ddl.column_options import (
     columns_in_lists,
     drop_from_options,
@@ -37,7 +37,6 @@ from lockgate.framework.store.ddl.schema_changes import (
 from lockgate.framework.store.ddl.validation import check_schema, check_storable
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.schema.defaults import default_value, with_stored_default
-from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.nested_fields import (
     Fields,
     edit_field,
@@ -51,19 +50,6 @@ from lockgate.framework.store.schema.nested_fields import (
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField
-
-# Options that decide where rows lie and how they are merged cannot change once there are rows.
-_KEYS = frozenset({table_options.PRIMARY_KEY.key, table_options.PARTITION.key})
-_FIXED = {
-    table_options.BUCKET_KEY.key,
-    table_options.MERGE_ENGINE.key,
-    table_options.SEQUENCE_FIELD.key,
-    table_options.SEQUENCE_ORDER.key,
-    table_options.PARTITION_LEGACY_NAME.key,
-    table_options.PARTITION_DEFAULT_NAME.key,
-    layout_options.DATA_FOLDER.key,
-    "type",
-}
 
 
 def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: bool) -> TableSchema:
@@ -220,7 +206,6 @@ class _Alteration:
     def set_option(self, change: SetOption) -> None:
         check_not_set({change.key: change.value})
         before = self.options.get(change.key)
-        check_not_of_others(change.key)
         table_options.validate_option(change.key, change.value)
         if before != change.value:
             self._refuse_fixed(change.key)
@@ -247,7 +232,9 @@ class _Alteration:
         self.comment = change.comment
 
     def _refuse_fixed(self, key: str) -> None:
-        if key in _KEYS or (self.has_rows and key in _FIXED):
+        option = table_options.option_of(key)
+        change = Change.ANY_TIME if option is None else option.change
+        if change is Change.AT_CREATION or (self.has_rows and change is Change.WITHOUT_ROWS):
             raise InputError(
                 f"option {key!r} cannot be changed: it decides how rows are stored, and the table has "
                 "rows; create another table"

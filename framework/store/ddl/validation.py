@@ -34,7 +34,6 @@ from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
 from lockgate.framework.store.schema.clustering import why_unordered
 from lockgate.framework.store.schema.defaults import with_stored_default
-from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
 from lockgate.framework.store.schema.unsupported_features import check_moving_keys
 from lockgate.framework.store.schema.written_formats import ORC, check_formats
@@ -64,8 +63,6 @@ def first_schema(schema: Schema) -> TableSchema:
     partition = _keys(schema.partition_keys, options, table_options.PARTITION)
     comment = schema.comment or options.get("comment")
     options = {key: value for key, value in options.items() if key not in _NOT_STORED}
-    for key in options:
-        check_not_of_others(key)
     typed = TableOptions(options)
     for field in schema.fields:
         check_storable(field.name, field.type)

@@ -5,13 +5,12 @@ Source: Paimon's `CoreOptions`, `SchemaValidation` and the factories of its merg
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lockgate.errors import OptionError, UnsupportedError, nearest
 from lockgate.framework import options as table_options
-from lockgate.framework.options import COLUMN_MERGE, parse_bool, parse_names
+from lockgate.framework.options import MERGE_COLUMN_OPTIONS, Option, T, parse_names
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     DEDUPLICATE,
@@ -32,8 +31,6 @@ from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.types import MAX_LENGTH, DataType, Kind
 
-_GROUP = re.compile(r"fields\.(.+)\.sequence-group")
-_NULL_KEYS = ("merge", "ignore", "error")
 _NUMBERS = frozenset(
     {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
 )
@@ -135,10 +132,10 @@ def _check_kind_field(schema: TableSchema) -> None:
 def _check_columns_of_options(schema: TableSchema) -> None:
     """Refuse options of columns that are not there; a misspelt one would be passed over in silence."""
     for key in schema.options:
-        found = COLUMN_MERGE.fullmatch(key)
-        if found and found[1] not in schema.field_names:
+        names = [found[1] for option in MERGE_COLUMN_OPTIONS if (found := option.match(key))]
+        if names and names[0] not in schema.field_names:
             raise OptionError(
-                f"option {key!r}: there is no column {found[1]!r}{nearest(found[1], schema.field_names)}"
+                f"option {key!r}: there is no column {names[0]!r}{nearest(names[0], schema.field_names)}"
             )
 
 
@@ -150,7 +147,7 @@ def _groups(schema: TableSchema) -> dict[tuple[str, ...], tuple[str, ...]]:
     groups = {}
     seen: dict[str, str] = {}
     for key, value in sorted(schema.options.items()):
-        found = _GROUP.fullmatch(key)
+        found = table_options.SEQUENCE_GROUP.match(key)
         if found is None:
             continue
         ordering, protected = parse_names(found[1]), parse_names(value)
@@ -250,19 +247,22 @@ def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
     reason = _why_not(column.function, data_type)
     if reason:
         raise OptionError(f"column {column.name!r} of type {data_type}: {column.function!r} {reason}")
-    given = _FieldOptions(schema, column.name)
+
+    def of_column(option: Option[T]) -> T:
+        return schema.table_options.get_option(option.of_column(column.name))
+
     found = ColumnMerge(
         name=column.name,
         function=column.function,
         group=column.group,
-        ignore_retract=given.flag("ignore-retract"),
-        distinct=given.flag("distinct") and column.function in ("collect", "listagg"),
-        delimiter=given.text("list-agg-delimiter") or ",",
-        nested_key=given.names("nested-key"),
-        null_keys=(given.text("nested-key-null-strategy") or "merge").lower(),
-        nested_sequence=given.names("nested-sequence-field"),
-        limit=given.number("count-limit"),
-        time_field=given.text("ts-field"),
+        ignore_retract=of_column(table_options.IGNORE_RETRACT),
+        distinct=of_column(table_options.DISTINCT) and column.function in ("collect", "listagg"),
+        delimiter=of_column(table_options.DELIMITER) or ",",
+        nested_key=of_column(table_options.NESTED_KEY),
+        null_keys=of_column(table_options.NULL_KEYS),
+        nested_sequence=of_column(table_options.NESTED_SEQUENCE),
+        limit=of_column(table_options.COUNT_LIMIT),
+        time_field=of_column(table_options.TIME_FIELD),
     )
     _check_nested(found, data_type)
     if found.ignore_retract and schema.table_options.get_option(table_options.AGGREGATION_REMOVE_ON_DELETE):
@@ -271,38 +271,6 @@ def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
             f"'fields.{column.name}.ignore-retract' contradict each other"
         )
     return found
-
-
-class _FieldOptions:
-    """The options `fields.<column>.<what>` of one column."""
-
-    def __init__(self, schema: TableSchema, name: str) -> None:
-        self._options = schema.options
-        self._name = name
-
-    def text(self, what: str) -> str | None:
-        """Return an option, None if it is not set."""
-        return self._options.get(f"fields.{self._name}.{what}")
-
-    def flag(self, what: str) -> bool:
-        """Return an option that is true or false; OptionError for other texts."""
-        return bool(self._parsed(what, parse_bool))
-
-    def names(self, what: str) -> tuple[str, ...]:
-        """Return an option that names columns."""
-        return tuple(self._parsed(what, parse_names) or ())
-
-    def number(self, what: str) -> int | None:
-        """Return an option that is a number; OptionError for other texts."""
-        found = self._parsed(what, int)
-        return None if found is None else int(found)
-
-    def _parsed(self, what: str, parse: Any) -> Any:
-        text = self.text(what)
-        try:
-            return None if text is None else parse(text)
-        except ValueError as error:
-            raise OptionError(f"option 'fields.{self._name}.{what}' = {text!r}: {error}") from None
 
 
 def _why_not(function: str, data_type: DataType) -> str | None:
@@ -338,11 +306,6 @@ def _check_nested(column: ColumnMerge, data_type: DataType) -> None:
             )
     if column.function == "merge_map_with_keytime" and data_type.value_type().kind is not Kind.ROW:
         raise OptionError(f"column {column.name!r}: {column.function!r} takes MAP of ROW values only")
-    if column.null_keys not in _NULL_KEYS:
-        raise OptionError(
-            f"option 'fields.{column.name}.nested-key-null-strategy' cannot be {column.null_keys!r}"
-            f"{nearest(column.null_keys, _NULL_KEYS)}: only {', '.join(_NULL_KEYS)}"
-        )
     if column.function == "nested_partial_update" and not column.nested_key:
         raise OptionError(
             f"column {column.name!r}: {column.function!r} needs 'fields.{column.name}.nested-key'"

@@ -1,12 +1,13 @@
 """Features of tables that other engines wrote, and which of them forbid reading or writing here.
 
 Ignoring a feature would give wrong rows to a reader, and break the table for its other readers; so both are
-refused by the name of the option. What each option means: `judged_options`.
+refused by the name of the option, whose declaration says what it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError, UnsupportedTypeError
 from lockgate.framework.options import (
@@ -15,9 +16,11 @@ from lockgate.framework.options import (
     INPUT_CHANGELOG,
     MANIFEST_FORMAT,
     MERGE_ENGINE,
+    Effect,
+    Option,
+    option_of,
 )
 from lockgate.framework.store.schema.evolution import stored_type
-from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.written_formats import check_formats
 
@@ -29,8 +32,8 @@ _MODES_READ = frozenset(
     }
 )
 
-_UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
-_UNWRITABLE = (Verdict.STORED, Verdict.ELSEWHERE, Verdict.NOT_WRITTEN)
+_UNREADABLE = (Effect.FILES_NOT_READ, Effect.NOT_READ)
+_UNWRITABLE = (*_UNREADABLE, Effect.NOT_WRITTEN)
 
 
 def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
@@ -39,10 +42,10 @@ def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
     `schema` is the one that is read by; `now` the table's newest where that is another, of which options
     count that hold for every snapshot.
     """
-    for key, value, judged in _refused(schema, _UNREADABLE):
-        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
-    for key, value, judged in _refused(now or schema, (Verdict.ELSEWHERE,)):
-        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+    for key, value, option in _refused(schema, _UNREADABLE):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {option.doc}")
+    for key, value, option in _refused(now or schema, (Effect.NOT_READ,)):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {option.doc}")
 
 
 def check_known_types(schema: TableSchema, names: Iterable[str], written: Iterable[TableSchema] = ()) -> None:
@@ -67,11 +70,11 @@ def check_unselected(schema: TableSchema, honoured: Collection[str] = ()) -> Non
     `honoured` are names of options that the caller honours; a value that it does not know is refused all the
     same.
     """
-    for key, value, judged in _refused(schema, (Verdict.SELECTS,)):
+    for key, value, option in _refused(schema, (Effect.SELECTS,)):
         if key in honoured and (key != "scan.mode" or value.strip().lower() in _MODES_READ):
             continue
         raise UnsupportedError(
-            f"tables with option {key!r} = {value!r} cannot be read as they stand: {judged.why}. Let the "
+            f"tables with option {key!r} = {value!r} cannot be read as they stand: {option.doc}. Let the "
             "query say what it reads, by VERSION AS OF, TIMESTAMP AS OF, read options or snapshot_id=, or "
             f"remove the option: ALTER TABLE ... UNSET TBLPROPERTIES ({key!r})"
         )
@@ -106,9 +109,9 @@ def check_writable(schema: TableSchema) -> None:
                 f"tables with column {field.name!r} of type {field.type} cannot be written: this version "
                 "does not know the type; write them with the engine that made them"
             )
-    for key, value, judged in _refused(schema, _UNWRITABLE):
+    for key, value, option in _refused(schema, _UNWRITABLE):
         raise UnsupportedFormatError(
-            f"writing tables with option {key!r} is not supported, here {value!r}: {judged.why}"
+            f"writing tables with option {key!r} is not supported, here {value!r}: {option.doc}"
         )
     manifests = schema.options.get(MANIFEST_FORMAT.key, MANIFEST_FORMAT.default)
     if manifests.lower() != MANIFEST_FORMAT.default:
@@ -156,8 +159,8 @@ def check_moving_keys(schema: TableSchema) -> None:
             )
 
 
-def _refused(schema: TableSchema, verdicts: tuple[Verdict, ...]) -> Iterator[tuple[str, str, Judgement]]:
+def _refused(schema: TableSchema, effects: tuple[Effect, ...]) -> Iterator[tuple[str, str, Option[Any]]]:
     for key, value in schema.options.items():
-        judged = refused(key, value, verdicts, has_key=schema.has_primary_key)
-        if judged is not None:
-            yield key, value, judged
+        option = option_of(key)
+        if option and option.effect in effects and option.has_meaning(value, has_key=schema.has_primary_key):
+            yield key, value, option

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stream_rows import batches, start
 
 from lockgate import procedures
-from lockgate.framework.options.table_options import MERGE_ENGINE
+from lockgate.framework.options import MERGE_ENGINE
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.pushdown import col
 

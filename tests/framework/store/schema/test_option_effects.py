@@ -1,4 +1,4 @@
-"""Options of Paimon: each is judged, and none that changes rows is passed over in silence."""
+"""Options of Paimon: the effect of each is declared, and none that changes rows is ignored."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
-from lockgate.framework.options.table_options import KNOWN
+from lockgate.framework.options.option import REFUSED as REFUSED_EFFECTS
+from lockgate.framework.options.option import Effect
+from lockgate.framework.options.paimon_options import PAIMON_OPTIONS
+from lockgate.framework.options.table_options import ALL_OPTIONS, OWN_OPTIONS, option_of
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.scan.table_selection import SELECTING as OPTIONS_HONOURED
-from lockgate.framework.store.schema.judged_options import JUDGED, Verdict, judgement_of
 from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.pushdown import Aggregate, Function, col
 
@@ -36,16 +38,14 @@ _VALUES = {
     "write.sequence-number-init-mode": "snapshot",
 }
 REFUSED = {
-    key: judged
-    for key, judged in JUDGED.items()
-    if judged.verdict not in (Verdict.HONOURED, Verdict.HARMLESS)
+    option.key: option
+    for option in ALL_OPTIONS
+    if option.effect in REFUSED_EFFECTS and option.pattern is None
 }
-ROW_BOUND = {
-    key: each for key, each in REFUSED.items() if each.verdict in (Verdict.STORED, Verdict.ELSEWHERE)
-}
+ROW_BOUND = [key for key, each in REFUSED.items() if each.effect in (Effect.FILES_NOT_READ, Effect.NOT_READ)]
 # The others are honoured: tests/framework/store/scan/test_table_selection.py.
 SELECTING = sorted(
-    key for key, each in REFUSED.items() if each.verdict is Verdict.SELECTS and key not in OPTIONS_HONOURED
+    key for key, each in REFUSED.items() if each.effect is Effect.SELECTS and key not in OPTIONS_HONOURED
 )
 
 
@@ -67,33 +67,36 @@ def with_option(catalog: Catalog, table: Table, key: str, value: str) -> Table:
 
 
 def made(make_table: MakeTable, key: str) -> Table:
-    table = make_table(primary_keys=("id",)) if key not in JUDGED or JUDGED[key].of_keys else make_table()
+    table = make_table(primary_keys=("id",)) if key not in REFUSED or REFUSED[key].needs_key else make_table()
     table.append(ROWS)
     return table
 
 
-def test_every_option_of_paimon_is_judged() -> None:
-    unknown = [name for name in NAMES if judgement_of(name) is None]
-    assert unknown == [], "say in judged_options what each of these means"
+def test_every_option_of_paimon_is_declared() -> None:
+    undeclared = [name for name in NAMES if option_of(name) is None]
+    assert undeclared == [], "declare in paimon_options what each of these does here"
 
 
-def test_no_option_is_judged_that_paimon_does_not_have() -> None:
-    assert sorted(set(JUDGED) - set(NAMES)) == []
+def test_paimons_options_are_paimons() -> None:
+    assert [option.key for option in PAIMON_OPTIONS if not option.pattern and option.key not in NAMES] == []
 
 
-def test_what_is_said_to_be_honoured_is_known_here() -> None:
-    checked_elsewhere = {"data-file.thin-mode", "bucket-function.type", "scan.partitions"}
-    honoured = {key for key, judged in JUDGED.items() if judged.verdict is Verdict.HONOURED}
-    assert honoured <= set(KNOWN) | checked_elsewhere
+def test_every_key_is_declared_once() -> None:
+    keys = [option.key for option in ALL_OPTIONS]
+    assert sorted({key for key in keys if keys.count(key) > 1}) == []
 
 
-def test_no_option_that_is_declared_is_said_to_do_nothing() -> None:
-    assert [key for key in KNOWN if (found := judgement_of(key)) and found.verdict is Verdict.HARMLESS] == []
+def test_own_options_come_before_families_of_paimons() -> None:
+    assert option_of("tag.num-retained-max") in OWN_OPTIONS
+    assert option_of("changelog-producer.row-deduplicate") in OWN_OPTIONS
+    ignored = option_of("tag.some-other")
+    assert ignored is not None
+    assert ignored.effect is Effect.IGNORED
 
 
-def test_an_option_that_nobody_has_is_not_judged() -> None:
-    assert judgement_of("scan.fallback-brunch") is None
-    assert judgement_of("my-own") is None
+def test_an_option_that_nobody_has_is_not_declared() -> None:
+    assert option_of("scan.fallback-brunch") is None
+    assert option_of("my-own") is None
 
 
 @pytest.mark.parametrize("key", ROW_BOUND)
@@ -121,7 +124,7 @@ def test_an_option_that_changes_rows_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize(
-    "key", sorted(key for key, each in REFUSED.items() if each.verdict is Verdict.NOT_WRITTEN)
+    "key", sorted(key for key, each in REFUSED.items() if each.effect is Effect.NOT_WRITTEN)
 )
 def test_an_option_that_forbids_writing_lets_rows_be_read(
     catalog: Catalog, make_table: MakeTable, key: str
@@ -170,7 +173,7 @@ def test_an_option_that_is_off_means_nothing(
     assert rows_of(table.read()) == ROWS.to_pylist()
 
 
-@pytest.mark.parametrize("key", sorted(key for key, each in REFUSED.items() if each.of_keys))
+@pytest.mark.parametrize("key", sorted(key for key, each in REFUSED.items() if each.needs_key))
 def test_an_option_of_key_tables_means_nothing_elsewhere(
     catalog: Catalog, make_table: MakeTable, key: str
 ) -> None:
