@@ -102,7 +102,7 @@ def test_a_statement_whose_disk_fails(
         spark.sql(f"INSERT INTO lake.{database}.{table} SELECT * FROM VALUES (1, 'a'), (2, 'b')")
         return statement.format(t=f"faulty.{database}.{table}")
 
-    counting = FaultyFileSystem()
+    counting = FaultyFileSystem(of_changes=True)
     whole = start("whole")
     breaks(counting)
     spark.sql(whole)
@@ -111,7 +111,7 @@ def test_a_statement_whose_disk_fails(
         for point in points(counting.changes, how, every=every):
             table = f"{how}_{point}"
             broken = start(table)
-            files = FaultyFileSystem(point, how)
+            files = FaultyFileSystem(point, how, of_changes=True)
             breaks(files)
             error = ""
             try:
@@ -132,12 +132,12 @@ def test_a_statement_whose_disk_fails(
 def test_creating_from_a_query(
     spark: SparkSession, lake: Lake, database: str, breaks: Callable[[FaultyFileSystem], None]
 ) -> None:
-    counting = FaultyFileSystem()
+    counting = FaultyFileSystem(of_changes=True)
     breaks(counting)
     spark.sql(f"CREATE TABLE faulty.{database}.whole AS SELECT 1 AS id")
     for how in (REFUSED, LOST):
         for point in points(counting.changes, how, every=False):
-            files = FaultyFileSystem(point, how)
+            files = FaultyFileSystem(point, how, of_changes=True)
             breaks(files)
             name = f"{database}.{how}_{point}"
             try:

@@ -24,12 +24,15 @@ class Killed(BaseException):
 
 
 class FaultyFileSystem(LocalFileSystem):
-    """Counts operations; the `point`-th goes wrong as `how` says. Opening and closing a file are two."""
+    """Counts operations; the `point`-th goes wrong as `how` says. Opening and closing a file are two.
 
-    def __init__(self, point: int = -1, how: str = REFUSED) -> None:
+    `of_changes` counts no reads: how often a session of Spark looks at a table depends on the time, too.
+    """
+
+    def __init__(self, point: int = -1, how: str = REFUSED, *, of_changes: bool = False) -> None:
         self.asked = 0
         self.changes: set[int] = set()
-        self._point, self._how = point, how
+        self._point, self._how, self._of_changes = point, how, of_changes
 
     @property
     def failed(self) -> bool:
@@ -44,6 +47,8 @@ class FaultyFileSystem(LocalFileSystem):
         return found
 
     def _step(self, call: Callable[[], Any], *, change: bool = False) -> Any:
+        if self._of_changes and not change:
+            return call()
         number, self.asked = self.asked, self.asked + 1
         if change:
             self.changes.add(number)
