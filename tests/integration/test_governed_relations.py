@@ -6,6 +6,7 @@ the relations; a column of the matrix is a line there, and a row is a function h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -239,6 +240,27 @@ def policies_that_change_end_old_plans(case: Case) -> None:
         with pytest.raises(AnalysisException, match="policies that have changed"):
             old.collect()
     assert rows_of(case.frame().select(*relation.columns)) == [(4, "xxx-xx-4444")]
+
+
+@asked_of(*QUERIED)
+def rights_are_asked_about_at_each_run(case: Case) -> None:
+    """Of a plan that Spark keeps, with what its stages and caches hold, if nothing was hidden at first."""
+    relation = case.limit(Hides())
+    frames = [case.frame().select(*relation.columns) for _ in range(3)]
+    frames[1] = frames[1].groupBy("id").count()
+    frames[2].cache()
+    frames.append(frames[0].filter("id > 0"))
+    try:
+        for frame in (*frames, *frames):
+            assert len(frame.collect()) == relation.row_count
+        for now in (partial(case.limit, Hides("id = 1")), case.relations.put):
+            now()
+            for number, old in enumerate(frames):
+                with pytest.raises(AnalysisException) as refused:
+                    pytest.fail(f"frame {number} shows {old.collect()}")
+                assert re.search("policies that have changed|is denied to user", str(refused.value))
+    finally:
+        frames[2].unpersist()
 
 
 LIMITS = {

@@ -7,6 +7,7 @@ import io.lockgate.spark.enforcement.LastCheck;
 import io.lockgate.spark.enforcement.LocalFilesExec;
 import io.lockgate.spark.enforcement.PathRights;
 import io.lockgate.spark.enforcement.PushLeakproof;
+import io.lockgate.spark.enforcement.RunRightsExec;
 import io.lockgate.spark.enforcement.fences.ForeignCalls;
 import io.lockgate.spark.enforcement.fences.ServerValues;
 import io.lockgate.spark.enforcement.fences.ServerVariables;
@@ -98,6 +99,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectPlannerStrategy(session -> ReadOnceExec.STRATEGY);
     extensions.injectQueryStagePrepRule(session -> LocalFilesExec.RULE);
     extensions.injectColumnar(session -> LocalFilesExec.OF_PLANS);
+    extensions.injectQueryStagePrepRule(session -> RunRightsExec.OF_STAGES);
+    extensions.injectColumnar(session -> RunRightsExec.OF_PLANS);
     extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
     extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);
     extensions.injectQueryStagePrepRule(session -> BatchValues.ANSWERS);

@@ -133,10 +133,16 @@ public final class Govern extends Rule<LogicalPlan> {
    * that it was planned under: Spark keeps plans. A stream asks for each batch.
    */
   static void rightsHold(Barrier barrier) {
-    if (Bridge.isGoverned() && !barrier.child().isStreaming()) {
-      Barrier.ProtectedRelation guarded = barrier.guarded();
-      ObjectNode request = Bridge.object().put("rights", guarded.rights()).putNull("linked");
-      request.set("planned", guarded.relation());
+    if (!barrier.child().isStreaming()) {
+      rightsHold(barrier.guarded().relation(), barrier.guarded().rights());
+    }
+  }
+
+  /** The same of a relation; {@code rights} is null if nothing of it was hidden. */
+  static void rightsHold(ObjectNode relation, String rights) {
+    if (Bridge.isGoverned()) {
+      ObjectNode request = Bridge.object().put("rights", rights).putNull("linked");
+      request.set("planned", relation);
       Bridge.ask("governance.files", request);
     }
   }

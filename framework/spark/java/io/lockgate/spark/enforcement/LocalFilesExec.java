@@ -1,24 +1,17 @@
 package io.lockgate.spark.enforcement;
 
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.enforcement.parts.NodeProduct;
+import io.lockgate.spark.enforcement.parts.PassingExec;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.Option;
-import scala.collection.Iterator;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
 
 /**
@@ -27,7 +20,7 @@ import scala.reflect.ClassTag$;
  * <p>Spark keeps physical plans: a frame that is cached, or that EXPLAIN has shown, is not planned
  * again.
  */
-public final class LocalFilesExec extends SparkPlan implements NodeProduct {
+public final class LocalFilesExec extends PassingExec {
   /** For the stages of adaptive plans. */
   public static final Rule<SparkPlan> RULE = new Checked();
 
@@ -36,12 +29,11 @@ public final class LocalFilesExec extends SparkPlan implements NodeProduct {
 
   private static final ThreadLocal<Barrier> PLANNED = new ThreadLocal<>();
 
-  private final SparkPlan child;
   // Only the driver asks.
   private final transient LocalFiles files;
 
   public LocalFilesExec(SparkPlan child, LocalFiles files) {
-    this.child = child;
+    super(child);
     this.files = files;
   }
 
@@ -54,6 +46,11 @@ public final class LocalFilesExec extends SparkPlan implements NodeProduct {
     } finally {
       PLANNED.set(before);
     }
+  }
+
+  /** Tells whether what is planned is below a barrier, which asks for rights itself. */
+  static boolean isWithin() {
+    return PLANNED.get() != null;
   }
 
   private static final class Checked extends Rule<SparkPlan> {
@@ -97,62 +94,12 @@ public final class LocalFilesExec extends SparkPlan implements NodeProduct {
   }
 
   @Override
-  public boolean supportsColumnar() {
-    return child.supportsColumnar();
-  }
-
-  @Override
-  public boolean supportsRowBased() {
-    return child.supportsRowBased();
-  }
-
-  @Override
-  public Option<Seq<String>> vectorTypes() {
-    return child.vectorTypes();
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return child.output();
-  }
-
-  @Override
-  public Partitioning outputPartitioning() {
-    return child.outputPartitioning();
-  }
-
-  @Override
-  public Seq<SortOrder> outputOrdering() {
-    return child.outputOrdering();
-  }
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return CollectionConverters.asScala(List.of(child)).toSeq();
-  }
-
-  @Override
   public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
     return new LocalFilesExec(children.apply(0), files);
   }
 
   @Override
-  public Iterator<Object> stringArgs() {
-    return CollectionConverters.asScala(List.<Object>of().iterator());
-  }
-
-  @Override
   public List<?> arguments() {
     return Arrays.asList(child, files);
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return isLike(other);
-  }
-
-  @Override
-  public int hashCode() {
-    return arguments().hashCode();
   }
 }
