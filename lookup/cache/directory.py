@@ -12,6 +12,7 @@
     PLACE                a name of the folder, by which those who share it know each other
     owners/<name>        locked by the executor of an application that runs its owner (`standby`)
     wanted/<id>[-<mark>] snapshots that a process without the lock asks for
+    called               there if a task found no owner
     readers/<name>       what a driver still needs, touched while it lives
     reports/<name>       where that driver's lookup stands, for the shell (`caches`)
 
@@ -48,6 +49,7 @@ _Result = TypeVar("_Result")
 _PARTS = ("generations", "wanted", "readers", "reports", "keys")
 
 KEPT_GENERATIONS = 2
+_CALLED = "called"
 # A driver touches its reader file every few seconds; after this time it is gone.
 READER_LEASE_SECONDS = 300.0
 # A reader that waits for a state asks several times a second; after this time it waits no more.
@@ -299,6 +301,19 @@ class CacheDirectory:
 
     def _wish(self, snapshot_id: int, mark: int, suffix: str = "") -> Path:
         return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
+
+    def call_owner(self) -> None:
+        """Have a driver whose owner rests start it again; nothing happens without a folder."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / _CALLED).touch()
+
+    def is_called(self) -> bool:
+        """Say whether a task found no owner since `forget_call`."""
+        return (self.path / _CALLED).exists()
+
+    def forget_call(self) -> None:
+        """Forget that a task found no owner."""
+        (self.path / _CALLED).unlink(missing_ok=True)
 
     def wanted(self) -> list[tuple[int, int]]:
         """Return the requested snapshots, with their marks, ascending; drops requests that were not

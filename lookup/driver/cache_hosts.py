@@ -26,6 +26,12 @@ class CacheServers(Protocol):
     def expected(self) -> bool:
         """Say whether there is an owner, or one is about to start."""
 
+    def rest(self) -> bool:
+        """End them until `wake`; False where nobody could see that a task calls for one."""
+
+    def wake(self) -> None:
+        """Start them again."""
+
     def close(self) -> None:
         """End them all."""
 

@@ -193,6 +193,13 @@ class ExecutorCacheServers:
         """Say whether there is an executor."""
         return bool(self._started)
 
+    def rest(self) -> bool:
+        """Return False: tasks call for the owner of their own host."""
+        return False
+
+    def wake(self) -> None:
+        """Do nothing: they do not rest."""
+
     def receive(self, link: str, event: Event) -> list[KeyReply]:
         """Process a message from a process, and return the answer."""
         if event["event"] == "ask":

@@ -47,8 +47,10 @@ _log = logging.getLogger("lockgate.lookup")
 _HEARTBEAT_SECONDS = 5.0
 # Pins are renewed this often within the time after which they count as abandoned.
 _PIN_RENEWALS = 4
-# A lookup that only batch queries use ends so long after the last of them.
+# A lookup that only batch queries use ends so long after the last of them, or its owner rests.
 _BATCH_SECONDS = 30.0
+# How often a lookup whose owner rests looks whether a task calls for it.
+_CALL_SECONDS = 0.25
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
 
@@ -83,6 +85,9 @@ class Lookup:
         self._holding = threading.Lock()
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
+        self._resting = self._has_rested = False
+        self._rest_seconds = 0.0
+        self._rest_lock = threading.Lock()
         self._of_streams = False
         self._batches: list[Callable[[], bool]] = []
         self._pins_at = 0.0
@@ -121,6 +126,7 @@ class Lookup:
         it is not built in `lookup.timeout`, and the error of the build if nothing was ever built.
         """
         self._used_at = time.monotonic()
+        self._wake()
         if query_id is None or batch_id is None:
             chosen = self._choose()
             return chosen[0], self.provide(*chosen)
@@ -148,6 +154,7 @@ class Lookup:
         Returns its mark, which is looked up if it is None; SnapshotNotFoundError if it is another by now.
         """
         self.touch()
+        self._wake()
         with self._changed:
             self._batch_pins[snapshot_id] = time.monotonic()
         return self._keep(snapshot_id, mark)
@@ -173,13 +180,16 @@ class Lookup:
     def note_answers(self, rows: int, hits: int) -> None:
         """Count rows that tasks looked up, and how many of them found a match."""
         with self._changed:
+            self._used_at = time.monotonic()
             self._asked_rows += rows
             self._hit_rows += hits
 
     def _choose(self) -> tuple[int, int]:
         served = self._serving.info
-        if served is None or is_rolled_back(self.table, served):
-            return self._wait_for_newest()
+        if served is None or self._has_rested or is_rolled_back(self.table, served):
+            newest = self._wait_for_newest()
+            self._has_rested = False
+            return newest
         if self._refresher.paused():
             chosen = served
         elif self._options.refresh_async and not self._is_far_behind(served):
@@ -228,6 +238,7 @@ class Lookup:
 
         Raises LookupTimeoutError, or the error of the build if the newest cannot be built.
         """
+        self._wake()
         if snapshot_id is None:
             return self._wait_for_newest(timeout)[0]
         deadline = time.monotonic() + self._timeout(timeout)
@@ -339,7 +350,15 @@ class Lookup:
     def _tick_until_closed(self) -> None:
         while True:
             try:
-                self._tick()
+                if not self._resting:
+                    self._tick()
+                elif self.directory.is_called():
+                    self._used_at = time.monotonic()
+                    # A query runs that nobody noted: the owner is to last longer, and in the end long enough.
+                    self._rest_seconds = 2 * max(self._rest_seconds, _BATCH_SECONDS, _CALL_SECONDS)
+                    self._wake()
+                elif time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
+                    self._hold(report_of(self.status()))
             except Exception as error:  # a table that cannot be read now may be readable later
                 _log.warning("looking for a new snapshot of %s failed: %s", self.spec.identifier, error)
                 self._refresher.note_failure(error)
@@ -360,16 +379,36 @@ class Lookup:
             self._used_at = time.monotonic()
             return False
         retention = self._options.file_retention
-        if batches and not self._of_streams and self._is_on_disk():
-            retention = min(retention, _BATCH_SECONDS)
+        if batches and not self._of_streams:
+            if self._is_on_disk():
+                retention = min(retention, _BATCH_SECONDS)
+            else:
+                self._rest()
         return not self._awaited and time.monotonic() - self._used_at > retention
 
+    def _rest(self) -> None:
+        """Let the owner end once nobody uses it; a kept query that runs again calls for another."""
+        with self._rest_lock:
+            seconds = max(self._rest_seconds, _BATCH_SECONDS)
+            unused = not self._awaited and time.monotonic() - self._used_at > seconds
+            if unused and not self._resting and self._cache_servers is not None:
+                self.directory.forget_call()
+                self._resting = self._has_rested = self._cache_servers.rest()
+
+    def _wake(self) -> None:
+        with self._rest_lock:
+            if self._resting and self._cache_servers is not None:
+                self._cache_servers.wake()
+                self._resting = False
+
     def _is_on_disk(self) -> bool:
-        # Others need the owner for as long as somebody may read: for rows, or for the key.
+        # Of others the owner answers: for rows, or for the key.
         served = self._serving.info
         return served is None or (served.storage != Storage.PARTIAL and not self._is_sealed)
 
     def _pause(self) -> float:
+        if self._resting:
+            return _CALL_SECONDS
         due = min(self._refresher.due_at(), time.monotonic() + _HEARTBEAT_SECONDS)
         return max(0.01, due - time.monotonic())
 

@@ -46,7 +46,7 @@ def cache_server_environment() -> dict[str, str]:
 
 
 class CacheServerProcess:
-    """One owner process, replaced whenever it ends until `close`.
+    """One owner process, replaced whenever it ends until `close`, but for the time that it `rest`s.
 
     `opening` is the first message to each new one; `on_event` gets its messages, and `started` after a
     restart, so that unfinished work can be requested again.
@@ -64,6 +64,8 @@ class CacheServerProcess:
         self._log_path = log
         self._on_event = on_event
         self._closed = threading.Event()
+        self._awake = threading.Event()
+        self._awake.set()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._sender: Sender | None = None
@@ -88,9 +90,24 @@ class CacheServerProcess:
             return False
         return True
 
+    def rest(self) -> None:
+        """End the owner and wait for it; `wake` starts another."""
+        self._awake.clear()
+        self._end()
+
+    def wake(self) -> None:
+        """Start an owner again that rests."""
+        self._awake.set()
+
     def close(self) -> None:
         """End the owner and wait for it."""
         self._closed.set()
+        self._awake.set()
+        self._end()
+        if self._thread is not threading.current_thread():
+            self._thread.join(5)
+
+    def _end(self) -> None:
         with self._lock:
             if self._sender is not None:
                 self._close_quietly(self._sender)
@@ -101,8 +118,6 @@ class CacheServerProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self._thread is not threading.current_thread():
-            self._thread.join(5)
 
     @staticmethod
     def _close_quietly(sender: Sender) -> None:
@@ -112,6 +127,7 @@ class CacheServerProcess:
     def _keep_running(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
         while not self._closed.is_set():
+            self._awake.wait()
             started = time.monotonic()
             try:
                 self._run_once()
@@ -125,7 +141,7 @@ class CacheServerProcess:
 
     def _run_once(self) -> None:
         with _open_log(self._log_path) as log, self._lock:
-            if self._closed.is_set():
+            if self._is_at_rest():
                 return
             # -P: somebody else's module may lie in the current folder.
             process = subprocess.Popen(
@@ -150,12 +166,15 @@ class CacheServerProcess:
                 self._close_quietly(self._sender)
             self._sender = None
         code = process.wait()
-        if not self._closed.is_set():
+        if not self._is_at_rest():
             _log.warning(
                 "the owner of a lookup cache (pid %d) ended with %d; starting another", process.pid, code
             )
             # Its errors go to the log, so there is no last line to pass on.
             self._on_event({"event": "ended", "pid": process.pid, "code": code, "stderr": None})
+
+    def _is_at_rest(self) -> bool:
+        return self._closed.is_set() or not self._awake.is_set()
 
     def _receive(self, line: bytes) -> None:
         try:
@@ -194,6 +213,16 @@ class LocalCacheServers:
     def expected(self) -> bool:
         """Return True: there is always an owner, or one is about to start."""
         return True
+
+    def rest(self) -> bool:
+        """End the owner until `wake`, and return True."""
+        self._process.rest()
+        self._listener(self.LINK, {"event": "gone"})
+        return True
+
+    def wake(self) -> None:
+        """Start an owner again."""
+        self._process.wake()
 
     def close(self) -> None:
         """End the owner and wait for it."""

@@ -114,6 +114,7 @@ def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) 
                 # An owner that still has the key of a cache that was made again is passed over.
                 with contextlib.suppress(WrongKeyError):
                     return cipher_of(answer, content)
+        directory.call_owner()
         if time.monotonic() > deadline:
             if failure is not None:
                 raise failure

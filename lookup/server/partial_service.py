@@ -143,6 +143,7 @@ class RemoteReader:
                 raise
             if values is not None:
                 return found_rows(values)
+            self._directory.call_owner()
             if time.monotonic() > deadline:
                 raise LookupCacheError(
                     f"no owner of the lookup cache {self._directory.path} answers on this host: the driver "

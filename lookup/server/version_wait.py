@@ -31,6 +31,7 @@ def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mar
         if refusal is not None:
             raise error_from_json(refusal)
         directory.want(snapshot_id, mark)
+        directory.call_owner()
         if directory.has_cache_server():
             seen = time.monotonic()
         elif time.monotonic() - seen > min(seconds, _CACHE_SERVER_SECONDS):

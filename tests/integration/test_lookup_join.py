@@ -77,6 +77,42 @@ def test_owners_end_soon_after_batch_queries(
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("cached", ["partial", "encrypted"])
+def test_owners_that_answer_rest_soon_after_batch_queries(
+    spark: SparkSession,
+    table: MakeName,
+    options: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    cached: str,
+) -> None:
+    monkeypatch.setattr(service, "_BATCH_SECONDS", 0.5)
+    name, given = table("people"), dict(options)
+    more = ", 'orc.encrypt'='pii:ssn'" if cached == "encrypted" else ""
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, ssn STRING) TBLPROPERTIES ('primary-key'='id', 'bucket'='1'{more})"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, concat('ssn-', id) FROM range(20)")
+    if cached == "partial":
+        given["lookup.cache"] = "partial"
+
+    def joined() -> Any:
+        return lookup_join(spark.range(3), name, on="id", options=given).orderBy("id")
+
+    def await_rest() -> None:
+        deadline = time.monotonic() + 60
+        while lookup.statuses()[0].owner_pid is not None:
+            assert time.monotonic() < deadline, "the owner runs on"
+            time.sleep(0.05)
+
+    kept = joined()
+    for _ in range(2):  # the plan of a kept query asks no driver, and its tasks call for the owner
+        assert [row.ssn for row in kept.collect()] == ["ssn-0", "ssn-1", "ssn-2"]
+        await_rest()
+    spark.sql(f"UPDATE {name} SET ssn = 'new' WHERE id = 1")
+    assert [row.ssn for row in joined().collect()] == ["ssn-0", "new", "ssn-2"]
+    await_rest()
+
+
 def test_chosen_and_renamed_columns_and_the_snapshot(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str]
 ) -> None:
