@@ -1,4 +1,4 @@
-"""Resolution of an address to its file system."""
+"""Resolution of addresses to file systems."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def resolve(
 ) -> tuple[FileSystem, str]:
     """Return the file system of a path or URI and the path in it, absolute and without a scheme.
 
-    A path without a scheme is local. `s3://bucket/path` and `s3a://` mean the same; `options` are Hadoop's
+    A path without a scheme is local. `s3://bucket/path` and `s3a://` are synonyms; `options` are Hadoop's
     confs `fs.s3a.*` for it (see `S3Settings.of`), those of HDFS for `hdfs://host/path`, and go to the fsspec
-    implementation of another scheme. `fs.lockgate.cache.folder` keeps ranges of remote files, but not
+    implementation of another scheme. `fs.lockgate.cache.folder` caches ranges of remote files, except
     those of HDFS, on this machine (see `cached_files`). Raises InputError if the scheme is unknown or a
     package for it is not installed, OptionError for malformed options.
     """
@@ -33,12 +33,12 @@ def resolve(
     if scheme in ("", "file", "local"):
         path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
         return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 - links stay as they are
-    # Files of HDFS are near already.
+    # Files of HDFS are not cached, because its data nodes are near.
     cache, others = split_options(options or {})
     if scheme in SCHEMES:
         return _cached(_s3(text, others), cache)
     if scheme == "hdfs":
-        # Not at the top: pyarrow's file systems cost time, and most tables are elsewhere.
+        # Imported on first use: pyarrow's file systems load slowly, and most tables are not in HDFS.
         from lockgate.framework.io.hdfs import HdfsFileSystem
 
         return HdfsFileSystem.of(text, others)
@@ -50,10 +50,10 @@ def resolve(
 
 
 def checked_address(location: str | os.PathLike[str]) -> str:
-    """Return the text of an address; InputError for what cannot be one."""
+    """Return the text of an address; InputError for a value that is no address."""
     text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
     if not isinstance(text, str) or not text.strip() or "\0" in text:
-        raise InputError(f"a path or an address such as s3://bucket/path is due, not {location!r}")
+        raise InputError(f"a path or an address such as s3://bucket/path is required, not {location!r}")
     return text
 
 
@@ -65,8 +65,8 @@ def absolute_address(location: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - links stay as they are
 
 
-def _cached(found: tuple[FileSystem, str], cache: RangeCache | None) -> tuple[FileSystem, str]:
-    return found if cache is None else (CachedFileSystem(found[0], cache), found[1])
+def _cached(resolved: tuple[FileSystem, str], cache: RangeCache | None) -> tuple[FileSystem, str]:
+    return resolved if cache is None else (CachedFileSystem(resolved[0], cache), resolved[1])
 
 
 def _s3(text: str, options: Mapping[str, str]) -> tuple[FileSystem, str]:

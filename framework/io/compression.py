@@ -1,4 +1,4 @@
-"""Decompression within limits: too large a content is an error before it takes the memory."""
+"""Decompression within limits: content that is too large is refused before it fills the memory."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import zlib
 
 import pyarrow as pa
 
-# Nearly all blocks are smaller. What is larger is measured first and kept only if it is not too large.
-_AT_ONCE = 4 * 2**20
+# Nearly all blocks are smaller. Larger ones are measured first and unpacked only within the limit.
+_CHUNK = 4 * 2**20
 
 
 def unpack_deflate(data: bytes, most: int) -> bytes:
-    """Return what raw deflate holds, or `most + 1` bytes of any content if that is more than `most`.
+    """Return the content of raw deflate data, or `most + 1` arbitrary bytes if it has more than `most`.
 
     Raises ValueError if the data ends too early, and `zlib.error` if it is damaged.
     """
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = inflater.decompress(data, min(_AT_ONCE, most + 1))
+    content = inflater.decompress(data, min(_CHUNK, most + 1))
     if inflater.eof or len(content) > most:
         return content
     del content
@@ -26,11 +26,11 @@ def unpack_deflate(data: bytes, most: int) -> bytes:
 
 
 def _deflated_size(data: bytes, most: int) -> int:
-    """Return how many bytes deflated data holds, counted up to the first piece past `most`."""
+    """Return the unpacked size of deflated data; counting stops beyond `most`."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     size = 0
     while not inflater.eof and size <= most:
-        piece = inflater.decompress(data, _AT_ONCE)
+        piece = inflater.decompress(data, _CHUNK)
         if not piece and not inflater.eof:
             raise ValueError("deflated data ends too early")
         size += len(piece)
@@ -39,7 +39,7 @@ def _deflated_size(data: bytes, most: int) -> int:
 
 
 def unpack_zstandard(data: bytes, most: int) -> bytes:
-    """Return what a frame of Zstandard holds, at most `most + 1` bytes of it.
+    """Return the content of a Zstandard frame, at most `most + 1` bytes.
 
     Raises `pyarrow.ArrowException` or OSError if it is damaged.
     """
@@ -48,7 +48,7 @@ def unpack_zstandard(data: bytes, most: int) -> bytes:
 
 
 def snappy_size(data: bytes) -> int:
-    """Return how many bytes Snappy data says it unpacks to: seven bits a byte, the lowest first."""
+    """Return the unpacked size in the header of Snappy data: seven bits a byte, the lowest first."""
     size = 0
     for index, byte in enumerate(data[:5]):
         size |= (byte & 0x7F) << 7 * index

@@ -1,4 +1,4 @@
-"""Copies of files that never change, which may share their bytes."""
+"""Copies of files that never change, as hard links where possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHUNK = 8 * 2**20
 
 
 def link_or_copy(source: FileSystem, path: str, target: FileSystem, new_path: str) -> None:
-    """Make `new_path` the same file as `path`; data files never change, so the two can share their bytes."""
+    """Copy a file, by a hard link if possible; data files never change, so two names can share one file."""
     if isinstance(source, LocalFileSystem) and isinstance(target, LocalFileSystem):
         target.make_directory(new_path.rpartition("/")[0])
         try:
@@ -20,11 +20,11 @@ def link_or_copy(source: FileSystem, path: str, target: FileSystem, new_path: st
         except FileExistsError:
             raise
         except OSError:
-            pass  # another disk, or no links there: copy
+            pass  # another disk, or no hard links: copy
         else:
             return
     with ExitStack() as stack:
-        reading = stack.enter_context(source.open_input(path))
-        writing = stack.enter_context(target.create(new_path))
-        while chunk := reading.read(_CHUNK):
-            writing.write(chunk)
+        input_file = stack.enter_context(source.open_input(path))
+        output_file = stack.enter_context(target.create(new_path))
+        while chunk := input_file.read(_CHUNK):
+            output_file.write(chunk)

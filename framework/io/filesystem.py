@@ -1,4 +1,4 @@
-"""The interface of a file system, as the table store needs it."""
+"""The interface of file systems that the table store needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FileInfo:
 
 @runtime_checkable
 class FileSystem(Protocol):
-    """Files of one place (the local disk, a bucket); paths are absolute, with `/`, without a scheme.
+    """Files of a local disk or a bucket; paths are absolute, with `/`, without a scheme.
 
     A path that does not exist raises FileNotFoundError, except where a method says otherwise.
     """
@@ -38,7 +38,7 @@ class FileSystem(Protocol):
     def create(self, path: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file to stream into; it appears under `path` only when the block ends without an error.
 
-        Raises FileExistsError if `path` exists by then.
+        Raises FileExistsError if `path` exists when the block ends.
         """
 
     def write_new(self, path: str, data: bytes) -> None:
@@ -59,10 +59,10 @@ class FileSystem(Protocol):
         """Return whether a file or folder exists."""
 
     def size(self, path: str) -> int:
-        """Return the bytes of a file."""
+        """Return the size of a file in bytes."""
 
     def make_directory(self, path: str) -> None:
-        """Make a folder and those above it; nothing happens if it exists."""
+        """Create a folder and its parents; nothing happens if it exists."""
 
     def delete(self, path: str) -> bool:
         """Delete a file; False if it did not exist."""
@@ -76,20 +76,20 @@ class FileSystem(Protocol):
 
 @runtime_checkable
 class FollowsLinks(Protocol):
-    """The extra ability of a file system whose names may be links to elsewhere."""
+    """A file system with links."""
 
     def real_path(self, path: str) -> str:
-        """Return the target of a path, links followed; missing parts stay as they are."""
+        """Return a path with all links resolved; missing parts stay unchanged."""
 
 
 @runtime_checkable
 class MovesFolders(Protocol):
-    """The extra ability of a file system that renames a folder in one step, whatever it holds."""
+    """A file system that renames a folder, even a non-empty one, in one step."""
 
     def move_folder(self, path: str, target: str) -> None:
-        """Give a folder another name; those above it must exist.
+        """Rename a folder; the parent of `target` must exist.
 
-        Raises FileExistsError, having changed nothing, if `target` exists and holds anything.
+        Raises FileExistsError, having changed nothing, if `target` exists and is not empty.
         """
 
     def is_link(self, path: str) -> bool:
@@ -97,7 +97,7 @@ class MovesFolders(Protocol):
 
 
 def without_user(address: str) -> str:
-    """Return an address for a message: without the name and the password that may stand before its host.
+    """Return an address without the user and password before its host, for messages.
 
     >>> without_user("ftp://ann:secret@host/path")
     'ftp://host/path'

@@ -1,7 +1,7 @@
 """HDFS, through pyarrow and Hadoop's C library.
 
 A new file is written under another name and then renamed, which the name node allows to exactly one of
-several writers (see `libhdfs`). Paimon's commits do the same there, so neither loses the other's.
+several writers (see `libhdfs`). Paimon commits in the same way, so no commit of either engine is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEME = "hdfs"
 # The options of Hadoop that concern HDFS.
 _PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
 _SPARK_PREFIX = "spark.hadoop."
-# A file that is being replaced is empty for a moment; none of ours is empty otherwise.
+# A file is empty for a moment while it is replaced; no complete metadata file is empty.
 _EMPTY_RETRIES = 20
 _EMPTY_WAIT_SECONDS = 0.02
 
@@ -38,28 +38,28 @@ class Client(Protocol):
     files: Any
 
     def rename(self, path: str, target: str) -> bool:
-        """Give a file another name; False if it did not get it."""
+        """Rename a file; False if that fails."""
 
 
 class HdfsClient:
-    """A connection to a name node, or to the `default` one of the configuration; `port` 0: as configured."""
+    """A connection to a name node; `default` is the configured one, and `port` 0 the configured port."""
 
     def __init__(self, host: str, port: int, confs: Mapping[str, str]) -> None:
         check_environment()
-        # Loads the Java machine, which the other connection needs.
+        # Loads the JVM, which the second connection needs.
         self.files = arrow_fs.HadoopFileSystem(host, port, extra_conf=dict(confs))
         self._renames = Renames(host, port, confs)
 
     def rename(self, path: str, target: str) -> bool:
-        """Give a file another name; False if it did not get it."""
+        """Rename a file; False if that fails."""
         return self._renames.rename(path, target)
 
 
 class HdfsFileSystem:
     """Files of one HDFS; see `FileSystem` for what each method promises.
 
-    `write_atomic` falls short of that: a reader may find an empty file for a moment, and waits; a writer
-    killed at that moment leaves it empty. Replaced hints, consumers and tags are written this way.
+    `write_atomic` is weaker: a reader may find an empty file for a moment, and waits; a writer
+    killed at that moment leaves it empty. It replaces hints, consumers and tags.
     """
 
     def __init__(self, authority: str, confs: Mapping[str, str], client: Client | None = None) -> None:
@@ -81,14 +81,16 @@ class HdfsFileSystem:
             parts = urlsplit(f"//{authority}")
             _ = parts.port
         except ValueError:
-            # A user's password is not quoted, nor an error that quotes it.
+            # The message must not quote a password, so it omits the cause.
             raise InputError(f"{without_user(location)} is not an address of HDFS") from None
         if "@" in authority or (authority and not parts.hostname):
-            shown = without_user(location)
-            raise InputError(f"{shown}: an address of HDFS is hdfs://host[:port]/path, without a user")
-        plain = {key.removeprefix(_SPARK_PREFIX): str(value) for key, value in options.items()}
-        confs = {key: value for key, value in plain.items() if key.startswith(_PREFIXES)}
-        # Keys of other stores are nothing for this one.
+            safe_address = without_user(location)
+            raise InputError(f"{safe_address}: an address of HDFS is hdfs://host[:port]/path, without a user")
+        options_without_prefix = {
+            key.removeprefix(_SPARK_PREFIX): str(value) for key, value in options.items()
+        }
+        confs = {key: value for key, value in options_without_prefix.items() if key.startswith(_PREFIXES)}
+        # Credentials of S3 are not passed to HDFS.
         confs = {key: value for key, value in confs.items() if not key.startswith("fs.s3")}
         path = "/".join(part for part in path.split("/") if part)
         return cls(authority, confs), f"/{path}"
@@ -97,7 +99,7 @@ class HdfsFileSystem:
         return f"HdfsFileSystem({self._authority!r})"
 
     @property
-    def _connected(self) -> Client:
+    def _connection(self) -> Client:
         with self._lock:
             if self._client is None:
                 parts = urlsplit(f"//{self._authority}")
@@ -106,7 +108,7 @@ class HdfsFileSystem:
 
     @property
     def _files(self) -> Any:
-        return self._connected.files
+        return self._connection.files
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -121,7 +123,7 @@ class HdfsFileSystem:
         return data
 
     def open_input(self, path: str) -> BinaryIO:
-        # libhdfs prints the error of what is not there, so it is not asked for.
+        # libhdfs prints an error for a missing file, so check first.
         self._info(path)
         return cast("BinaryIO", self._files.open_input_file(path))
 
@@ -129,10 +131,10 @@ class HdfsFileSystem:
         if not self.exists(path):
             return []
         try:
-            found = self._files.get_file_info(arrow_fs.FileSelector(path))
+            infos = self._files.get_file_info(arrow_fs.FileSelector(path))
         except FileNotFoundError:
             return []
-        return [_described(f"{path.rstrip('/')}/{info.base_name}", info) for info in found]
+        return [_file_info(f"{path.rstrip('/')}/{info.base_name}", info) for info in infos]
 
     def exists(self, path: str) -> bool:
         return bool(self._files.get_file_info(path).type != arrow_fs.FileType.NotFound)
@@ -160,19 +162,19 @@ class HdfsFileSystem:
         try:
             with self._files.open_output_stream(temporary) as file:
                 yield cast("BinaryIO", file)
-            self._name(temporary, path)
+            self._rename_to(temporary, path)
         finally:
-            with suppress(OSError):  # what went wrong first counts; remove_orphan_files takes the rest
+            with suppress(OSError):  # keep the first error; remove_orphan_files deletes the file
                 self.delete(temporary)
 
-    def _name(self, temporary: str, path: str) -> None:
-        if self._connected.rename(temporary, path):
+    def _rename_to(self, temporary: str, path: str) -> None:
+        if self._connection.rename(temporary, path):
             return
-        taken = self.exists(path)
-        # Nobody else moves the file: if it is gone, it has its name, and only the answer was lost.
-        if taken and not self.exists(temporary):
+        target_exists = self.exists(path)
+        # Nobody else moves the file: if it is gone, the rename succeeded and only its answer was lost.
+        if target_exists and not self.exists(temporary):
             return
-        if taken:
+        if target_exists:
             raise FileExistsError(f"{self.uri(path)} exists")
         raise OSError(f"{self.uri(temporary)} could not be renamed to {path}; see Hadoop's log")
 
@@ -205,7 +207,7 @@ class HdfsFileSystem:
                 self._files.delete_dir(path)
 
 
-def _described(path: str, info: Any) -> FileInfo:
+def _file_info(path: str, info: Any) -> FileInfo:
     is_directory = info.type == arrow_fs.FileType.Directory
     millis = int(info.mtime.timestamp() * 1000) if info.mtime is not None else 0
     return FileInfo(path, 0 if is_directory else int(info.size or 0), is_directory, millis)

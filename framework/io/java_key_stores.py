@@ -1,4 +1,4 @@
-"""Java's key stores (JKS and JCEKS), whose entries are opened one by one.
+"""Java key stores (JKS and JCEKS), whose entries are decrypted one by one.
 
 Formats: sun.security.provider.JavaKeyStore (JKS), com.sun.crypto.provider.JceKeyStore (JCEKS).
 """
@@ -12,11 +12,11 @@ from typing import Any
 from lockgate.errors import LockgateError
 
 _MAGIC = (bytes.fromhex("feedfeed"), bytes.fromhex("cececece"))
-_LARGEST = 1 << 24
+_MAX_BYTES = 1 << 24
 
 
 class KeyStoreError(LockgateError):
-    """Raised for a key store that cannot be read; `is_denied` if another user or password may open it."""
+    """Raised for a key store that cannot be read; `is_denied` for missing permission or a wrong password."""
 
     def __init__(self, text: str, *, is_denied: bool = False) -> None:
         super().__init__(text)
@@ -27,26 +27,26 @@ def read_key_store(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a key store of any kind; raises KeyStoreError."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         denied = isinstance(error, PermissionError)
         raise KeyStoreError(
             f"the key store {path} cannot be read: {error.strerror}", is_denied=denied
         ) from None
-    if len(content) > _LARGEST:
+    if len(content) > _MAX_BYTES:
         raise KeyStoreError(f"{path} is too large to be a key store")
     return content
 
 
 def is_java_key_store(content: bytes) -> bool:
-    """Return whether a content is a JKS or JCEKS key store."""
+    """Return whether the content is a JKS or JCEKS key store."""
     return content.startswith(_MAGIC)
 
 
 class JavaKeyStore:
     """An opened key store. Needs pyjks; all methods raise KeyStoreError, which never shows a password.
 
-    `password_name` says in messages where the password comes from.
+    Messages show `password_name`, the origin of the password.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class JavaKeyStore:
         password: str | None,
         password_name: str = "its password",  # noqa: S107 - a name, no secret
     ) -> None:
-        """Check the store by its password, and open no entry."""
+        """Check the password of the store, and decrypt no entry."""
         try:
             import jks
         except ImportError:
@@ -71,7 +71,7 @@ class JavaKeyStore:
             raise KeyStoreError(
                 f"the key store {path} does not open with {password_name}, or is damaged", is_denied=True
             ) from None
-        except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
+        except Exception as error:  # pyjks raises any error of its parsers
             raise KeyStoreError(
                 f"{path} is not a key store of Java, or is damaged ({type(error).__name__})"
             ) from None
@@ -89,20 +89,20 @@ class JavaKeyStore:
         return list(self._store.secret_keys)
 
     def private_key(self, alias: str, password: str) -> tuple[bytes, list[bytes]]:
-        """Return a private key as PKCS 8 and its chain of certificates, all as DER."""
-        entry = self._opened(alias, password)
+        """Return a private key as PKCS 8 and its certificate chain, all as DER."""
+        entry = self._decrypted_entry(alias, password)
         return bytes(entry.pkey_pkcs8), [bytes(each) for _, each in entry.cert_chain]
 
     def secret_key(self, alias: str, password: str) -> bytes:
         """Return the bytes of a secret key."""
-        return bytes(self._opened(alias, password).key)
+        return bytes(self._decrypted_entry(alias, password).key)
 
-    def _opened(self, alias: str, password: str) -> Any:
+    def _decrypted_entry(self, alias: str, password: str) -> Any:
         entry = self._store.entries[alias]
         try:
             if not entry.is_decrypted():
                 entry.decrypt(password)
-        except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
+        except Exception as error:  # pyjks raises any error of its parsers
             raise KeyStoreError(
                 f"key {alias} of the key store {self._path} does not open with the store's password "
                 f"({type(error).__name__})",

@@ -19,13 +19,13 @@ from lockgate.errors import CorruptFileError, UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
 from lockgate.framework.io.limits import checked_size, most_metadata
 
-# Folders may be listed by others while a file is on its way; hidden names are ignored by every reader.
+# Readers may list a folder during a write; all of them ignore hidden names.
 TEMPORARY_PREFIX = ".lockgate-"
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Let an error for want of room name the file; the system names none where a file is open already."""
+def _full_disk_names(path: str) -> Iterator[None]:
+    """Add the file's name to errors of a full disk: the system omits it for open files."""
     try:
         yield
     except OSError as error:
@@ -48,7 +48,7 @@ class LocalFileSystem:
     def create(self, path: str) -> Iterator[BinaryIO]:
         temporary = _temporary_path(path)
         try:
-            with _naming(path), open(temporary, "xb") as file:
+            with _full_disk_names(path), open(temporary, "xb") as file:
                 yield file
                 _persist(file)
             _link_new(temporary, path)
@@ -63,7 +63,7 @@ class LocalFileSystem:
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = _temporary_path(path)
         try:
-            with _naming(path), open(temporary, "xb") as file:
+            with _full_disk_names(path), open(temporary, "xb") as file:
                 file.write(data)
                 _persist(file)
             os.replace(temporary, path)
@@ -104,7 +104,7 @@ class LocalFileSystem:
         try:
             os.rename(path, target)
         except OSError as error:
-            # Systems differ in what they call a folder that is not empty.
+            # Systems differ in the error for a folder that is not empty.
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise FileExistsError(error.errno, "folder exists and is not empty", target) from None
             raise
@@ -121,13 +121,13 @@ class LocalFileSystem:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a file; CorruptFileError for a pipe or a device, which somebody may have put in its place.
+    """Open a file; CorruptFileError for a pipe or a device in its place.
 
-    A pipe that nobody writes to is opened without waiting for a writer.
+    Opening a pipe does not wait for a writer.
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
-    # Folders are for the caller to refuse, in Python's own words.
+    # Python's own error refuses folders.
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         os.close(descriptor)
         raise CorruptFileError(f"{path} is a pipe or a device, not a file: remove it")
@@ -138,7 +138,7 @@ def _make_folder(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
-        # To callers this error means that another writer was faster.
+        # Callers take FileExistsError as a concurrent writer's success.
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
 
 
@@ -154,7 +154,7 @@ def _persist(file: BinaryIO) -> None:
 
 
 def _persist_folder(path: str) -> None:
-    """Make a new name durable, not only the content behind it."""
+    """Make the new directory entry durable, not only the file's content."""
     descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,7 +163,7 @@ def _persist_folder(path: str) -> None:
 
 
 def _link_new(temporary: str, path: str) -> None:
-    """Give a finished file its name by a hard link, the one atomic call that refuses to replace."""
+    """Give a complete file its name by a hard link, the only atomic call that never replaces a file."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -180,7 +180,7 @@ def _describe(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
     try:
         status = entry.stat()
     except FileNotFoundError:
-        # It vanished between the listing and the question.
+        # It was deleted after the listing.
         return None
     path = f"{folder.rstrip('/')}/{entry.name}"
     return FileInfo(path, status.st_size, entry.is_dir(), status.st_mtime_ns // 1_000_000)

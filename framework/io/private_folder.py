@@ -1,19 +1,18 @@
-"""Folders and files of this user alone, for local state, and the check that every opener of it makes.
+"""Private folders and files of one user for local state, with the checks before they are opened.
 
 Caches of lookups, sockets, files that two processes share, and other state on a host's disk (policies,
-indexes) are in a folder of mode 0700 that belongs to the user of the process. Anyone who makes it
-checks that, and so does **everybody who opens something in it**: another user of the host could have made the
-folder first, and then chooses what is read. The check covers the whole path, as sshd's does for a home
-(`StrictModes`): every folder and every link from the root on belongs to root or to this user, and nobody else
-can write there. In a folder like `/tmp` (open to all, but with the sticky bit) that holds for each entry of
-its own.
+indexes) are in a folder of mode 0700 that belongs to the user of the process. Code that creates the folder
+checks that, and so does **all code that opens a file in it**: another user of the host could have created the
+folder first and would control its content. The check covers the whole path, as sshd's `StrictModes` does for
+a home folder: every folder and every link from the root on belongs to root or to this user, and nobody else
+can write to it. In a folder such as `/tmp` (writable by all, with the sticky bit) only the next entry of the
+path is checked.
 
-A path that passed cannot be changed by others afterwards: only a user who may write to a folder can replace
-its entries. So the check and the opening need not be one step. It costs a microsecond or two for each part
-of the
-path: make it when a state is opened, not for each row.
+Others cannot change a checked path afterwards: only users who may write to a folder can replace its
+entries. So the check and the opening need not be one step. It costs a microsecond or two for each part of the
+path: check when local state is opened, not for each row.
 
-The same in Java: `io.lockgate.spark.files.io.PrivateFolders`; both pass the cases in
+The Java implementation is `io.lockgate.spark.files.io.PrivateFolders`; both pass the cases in
 `tests/fixtures/private_folders.json`.
 """
 
@@ -28,29 +27,29 @@ from pathlib import Path
 from lockgate.errors import UnsafePathError
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_OTHERS_ANYTHING = 0o077
-_MOST_LINKS = 40  # as many as Linux follows
+_OTHERS_ACCESS = 0o077
+_MAX_LINKS = 40  # as many as Linux follows
 _ADVICE = "remove it if it is not yours, or choose another folder"
 
 
 def make_private_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Make a folder that only this user can enter, with the folders above it, and return its real path.
+    """Create a folder that only this user can enter, with its parents, and return its real path.
 
-    An existing folder is checked like a new one, and closed to others if they could only read it. `advice`
-    ends the message of the error: what the caller can do. Raises UnsafePathError if it, or any part of the
-    path, could be another user's, and OSError if it cannot be made.
+    An existing folder is checked too, and closed to others if they could only read it. `advice` ends error
+    messages: it names a remedy. Raises UnsafePathError if the folder, or any part of the path, may be
+    another user's, and OSError if the folder cannot be created.
     """
     real = _make(path.absolute(), 0o700, advice)
     _check_own(real, real.lstat(), advice)
-    if stat.S_IMODE(real.lstat().st_mode) & _OTHERS_ANYTHING:
+    if stat.S_IMODE(real.lstat().st_mode) & _OTHERS_ACCESS:
         real.chmod(0o700)
     return real
 
 
 def make_own_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Make a folder of this user that others may only read, unless it is there; return the real path.
+    """Create or check a folder of this user that others may read; return its real path.
 
-    For a folder above private ones, which may hold other things of the user. Errors as `make_private_folder`.
+    For a parent of private folders that may hold other files of the user. Raises as `make_private_folder`.
     """
     real = _make(path.absolute(), 0o700, advice)
     _check_owner(real, real.lstat(), advice)
@@ -58,25 +57,25 @@ def make_own_folder(path: Path, advice: str = _ADVICE) -> Path:
 
 
 def check_private_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Check a folder that another process made before anything in it is opened; return its real path.
+    """Check a private folder of another process before a file in it is opened; return its real path.
 
-    Raises UnsafePathError unless it belongs to this user and is closed to others, and the way to it is safe;
+    Raises UnsafePathError unless it belongs to this user and is closed to others, and the path to it is safe;
     FileNotFoundError if there is none.
     """
     real = check_own_folder(path, advice)
     mode = stat.S_IMODE(real.lstat().st_mode)
-    if mode & _OTHERS_ANYTHING:
+    if mode & _OTHERS_ACCESS:
         raise UnsafePathError(f"{real} is open to other users (mode {mode:04o}): chmod 700 it, or {advice}")
     return real
 
 
 def check_own_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Check that a folder is this user's and that nobody else could have put anything there; return its real
+    """Check that a folder is this user's and that nobody else can write to it; return its real
     path.
 
-    For folders inside a private one. Errors as `check_private_folder`.
+    For folders inside a private one. Raises as `check_private_folder`.
     """
-    real = check_way(path, advice)
+    real = check_path(path, advice)
     status = real.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{real} is not a folder")
@@ -84,11 +83,11 @@ def check_own_folder(path: Path, advice: str = _ADVICE) -> Path:
     return real
 
 
-def check_way(path: Path, advice: str = _ADVICE) -> Path:
-    """Follow a path from the root on and return the real one; every part is root's or this user's.
+def check_path(path: Path, advice: str = _ADVICE) -> Path:
+    """Resolve a path from the root on and check that every part is root's or this user's; return the result.
 
     Raises UnsafePathError for a folder or a link of another user, and for a folder that others can write to
-    (unless it has the sticky bit, as `/tmp`: there each entry is looked at); FileNotFoundError if a part is
+    (unless it has the sticky bit, as `/tmp`: its entry is checked instead); FileNotFoundError if a part is
     missing.
     """
     at, pending, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
@@ -105,7 +104,7 @@ def check_way(path: Path, advice: str = _ADVICE) -> Path:
             at = here
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             raise UnsafePathError(f"{path} leads through too many links: {advice}")
         target = Path(os.readlink(here))  # noqa: PTH115 - the text, not resolved
         at = Path("/") if target.is_absolute() else at
@@ -114,7 +113,7 @@ def check_way(path: Path, advice: str = _ADVICE) -> Path:
 
 
 def open_private_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-    """Open a regular file of this user in a folder that was checked, and return its descriptor.
+    """Open a regular file of this user in a checked folder, and return its descriptor.
 
     Links are not followed. Raises UnsafePathError if it is a link, belongs to another user, can be written by
     others or is no regular file; else OSError as `os.open`.
@@ -138,7 +137,7 @@ def open_private_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -
 
 
 def check_private_socket(path: Path) -> None:
-    """Check that a socket in a folder that was checked is this user's.
+    """Check that a socket in a checked folder is this user's.
 
     Raises UnsafePathError if it is not, or is no socket (or a link to one).
     """
@@ -150,14 +149,14 @@ def check_private_socket(path: Path) -> None:
 
 def _make(path: Path, mode: int, advice: str) -> Path:
     try:
-        return check_way(path, advice)
+        return check_path(path, advice)
     except FileNotFoundError:
         if path.is_symlink():
             raise UnsafePathError(f"{path} is a link to nothing: {advice}") from None
     _make(path.parent, 0o755, advice)
-    with contextlib.suppress(FileExistsError):  # by another process: it is checked all the same
+    with contextlib.suppress(FileExistsError):  # by another process: the check follows in any case
         path.mkdir(mode=mode)
-    return check_way(path, advice)
+    return check_path(path, advice)
 
 
 def _check_part(path: Path, status: os.stat_result, advice: str) -> None:

@@ -26,7 +26,7 @@ class FsspecFileSystem:
     def __init__(self, protocol: str, options: Mapping[str, Any] | None = None) -> None:
         self._protocol = protocol
         self._inner = fsspec.filesystem(protocol, **dict(options or {}))
-        # The default of fsspec looks first and then writes: two writers may both find nothing.
+        # fsspec's default checks and then writes, so two writers could both succeed.
         self._creates_exclusively = any(
             name in each.__dict__
             for each in type(self._inner).__mro__
@@ -35,7 +35,7 @@ class FsspecFileSystem:
         )
 
     def strip(self, location: str) -> str:
-        """Return the path in this file system that `location` names."""
+        """Return the path of `location` in this file system."""
         return str(self._inner._strip_protocol(location))
 
     def read_bytes(self, path: str) -> bytes:

@@ -23,12 +23,12 @@ from lockgate.framework.io.s3_errors import CONFLICT, UncertainWriteError, code_
 from lockgate.framework.io.s3_files import S3Input, S3Output
 from lockgate.framework.io.s3_settings import S3Settings
 
-# Says which write an object comes from: a request that is sent again must know its own work.
+# The metadata key with the id of a write, so that a repeated request recognizes its own object.
 _WRITER = "lockgate-write"
 _CONFLICT_RETRIES = 5
 _ANY: Any = "*"
 
-_tried: set[tuple[str | None, str]] = set()
+_checked_locations: set[tuple[str | None, str]] = set()
 
 
 class S3FileSystem:
@@ -41,13 +41,13 @@ class S3FileSystem:
     def __init__(self, bucket: str, settings: S3Settings) -> None:
         self.bucket = bucket
         self._settings = settings
-        self._encrypting: Mapping[str, Any] = settings.encryption.of_writes
+        self._write_encryption: Mapping[str, Any] = settings.encryption.of_writes
         self._customer_key: Mapping[str, Any] = settings.encryption.of_all
         self._lock = threading.Lock()
         self._made: tuple[int, Any] | None = None
-        # Creations of which nobody knows whether they took place, or will.
+        # Paths whose creation has an unknown outcome.
         self._uncertain: set[str] = set()
-        # The writer of each upload in parts.
+        # The write id of each multipart upload.
         self._uploads: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class S3FileSystem:
 
     def read_bytes(self, path: str) -> bytes:
         try:
-            with self._asking(path):
+            with self._errors_of(path):
                 body = self._client.get_object(Bucket=self.bucket, Key=self._key(path), **self._customer_key)[
                     "Body"
                 ]
@@ -76,7 +76,7 @@ class S3FileSystem:
     def _range(self, path: str, span: str) -> tuple[bytes, int]:
         from botocore.exceptions import ClientError
 
-        with self._asking(path):
+        with self._errors_of(path):
             try:
                 answer = self._client.get_object(
                     Bucket=self.bucket, Key=self._key(path), Range=span, **self._customer_key
@@ -86,7 +86,7 @@ class S3FileSystem:
                     return b"", 0
                 raise
             data = cast("bytes", answer["Body"].read())
-        # A store may answer with the whole object, and then names no range.
+        # A store may answer with the complete object, without a range.
         total = str(answer.get("ContentRange", "")).rpartition("/")[2]
         return data, int(total) if total.isdecimal() else len(data)
 
@@ -107,7 +107,7 @@ class S3FileSystem:
             with suppress(FileNotFoundError):
                 self._head(path)
                 return True
-        with self._asking(path):
+        with self._errors_of(path):
             answer = self._client.list_objects_v2(
                 Bucket=self.bucket, Prefix=self._folder_key(path), MaxKeys=1
             )
@@ -129,32 +129,34 @@ class S3FileSystem:
             yield cast("BinaryIO", output)
             output.complete()
         except BaseException:
-            with suppress(OSError):  # what went wrong first counts; a store drops old parts by a rule
+            with suppress(OSError):  # keep the first error; a lifecycle rule of the store removes old parts
                 output.give_up()
             raise
 
     def write_new(self, path: str, data: bytes) -> None:
-        self._try_out(path)
+        self._check_conditional_writes(path)
         self._put_new(path, data)
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        with self._asking(path):
-            self._client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data, **self._encrypting)
+        with self._errors_of(path):
+            self._client.put_object(
+                Bucket=self.bucket, Key=self._key(path), Body=data, **self._write_encryption
+            )
 
     def make_directory(self, path: str) -> None:
         if self._key(path):
-            with self._asking(path):
+            with self._errors_of(path):
                 self._client.put_object(
-                    Bucket=self.bucket, Key=self._folder_key(path), Body=b"", **self._encrypting
+                    Bucket=self.bucket, Key=self._folder_key(path), Body=b"", **self._write_encryption
                 )
 
     def delete(self, path: str) -> bool:
         try:
-            # S3 does not say whether there was something to delete.
+            # S3 does not report whether the object existed.
             self._head(path)
         except FileNotFoundError:
             return False
-        with self._asking(path):
+        with self._errors_of(path):
             self._client.delete_object(Bucket=self.bucket, Key=self._key(path))
         return True
 
@@ -163,7 +165,7 @@ class S3FileSystem:
             keys = [{"Key": each["Key"]} for each in page.get("Contents", ())]
             if not keys:
                 continue
-            with self._asking(path):
+            with self._errors_of(path):
                 answer = self._client.delete_objects(
                     Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True}
                 )
@@ -176,15 +178,16 @@ class S3FileSystem:
     def _put_new(self, path: str, data: bytes) -> None:
         token = uuid.uuid4().hex
         request = {"Key": self._key(path), "Body": data, "Metadata": {_WRITER: token}, "IfNoneMatch": _ANY}
-        request |= self._encrypting
+        request |= self._write_encryption
         self._create(path, token, lambda: self._client.put_object(Bucket=self.bucket, **request))
 
-    def _create(self, path: str, token: str, ask: Any) -> None:
-        """Make a conditional request; if it finds an object, determine whose it is."""
+    def _create(self, path: str, token: str, send: Any) -> None:
+        """Make a conditional request; if an object exists, check whether this write created it."""
         try:
-            self._ask_until_decided(path, ask)
+            self._send_until_decided(path, send)
         except (FileExistsError, FileNotFoundError):
-            # It may be our own: an answer that got lost makes boto3 ask again, and an upload is no more then.
+            # This write may have created it: boto3 repeats a request without an answer, and then finds the
+            # object, or no upload any more.
             if not self._is_written_by(path, token):
                 raise
         except UncertainWriteError:
@@ -193,13 +196,13 @@ class S3FileSystem:
                 raise
         self._uncertain.discard(path)
 
-    def _ask_until_decided(self, path: str, ask: Any) -> None:
+    def _send_until_decided(self, path: str, send: Any) -> None:
         from botocore.exceptions import ClientError
 
         for attempt in range(_CONFLICT_RETRIES):
-            with self._asking(path):
+            with self._errors_of(path):
                 try:
-                    ask()
+                    send()
                 except ClientError as error:
                     if code_of(error) not in CONFLICT or attempt == _CONFLICT_RETRIES - 1:
                         raise
@@ -218,17 +221,17 @@ class S3FileSystem:
         except FileNotFoundError:
             return False
 
-    def _try_out(self, path: str) -> None:
-        """Refuse a store that replaces an object despite the condition, before it can lose data."""
+    def _check_conditional_writes(self, path: str) -> None:
+        """Refuse a store that ignores conditional writes, before it can lose data."""
         location = (self._settings.endpoint, self.bucket)
-        if location in _tried:
+        if location in _checked_locations:
             return
         probe = f"{path.rpartition('/')[0]}/{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}.tmp"
         try:
             self._put_new(probe, b"")
             self._put_new(probe, b"")
         except FileExistsError:
-            _tried.add(location)
+            _checked_locations.add(location)
             return
         except UnsupportedError:
             pass
@@ -245,19 +248,19 @@ class S3FileSystem:
 
     def begin(self, path: str) -> str:
         """Begin an upload in parts and return its id."""
-        self._try_out(path)
+        self._check_conditional_writes(path)
         token = uuid.uuid4().hex
-        with self._asking(path):
+        with self._errors_of(path):
             answer = self._client.create_multipart_upload(
-                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: token}, **self._encrypting
+                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: token}, **self._write_encryption
             )
         upload = str(answer["UploadId"])
         self._uploads[upload] = token
         return upload
 
     def put_part(self, path: str, upload: str, number: int, data: bytes) -> dict[str, Any]:
-        """Send a part and return what completing needs to know of it."""
-        with self._asking(path):
+        """Send a part and return its entry for `complete`."""
+        with self._errors_of(path):
             answer = self._client.upload_part(
                 Bucket=self.bucket,
                 Key=self._key(path),
@@ -269,7 +272,7 @@ class S3FileSystem:
         return {"PartNumber": number, "ETag": answer["ETag"]}
 
     def complete(self, path: str, upload: str, parts: Sequence[dict[str, Any]]) -> None:
-        """Make the object of its parts; FileExistsError if there is one."""
+        """Combine the parts into the object; FileExistsError if it exists."""
         request = {"Key": self._key(path), "UploadId": upload, "MultipartUpload": {"Parts": [*parts]}}
         self._create(
             path,
@@ -280,7 +283,7 @@ class S3FileSystem:
     def give_up(self, path: str, upload: str) -> None:
         """Drop the parts of an upload."""
         self._uploads.pop(upload, None)
-        with self._asking(path):
+        with self._errors_of(path):
             self._client.abort_multipart_upload(Bucket=self.bucket, Key=self._key(path), UploadId=upload)
 
     # --- requests ----------------------------------------------------------------------------
@@ -296,18 +299,18 @@ class S3FileSystem:
                     made = self._made = (os.getpid(), make_client(self._settings))
         return made[1]
 
-    def _asking(self, path: str) -> Any:
+    def _errors_of(self, path: str) -> Any:
         return translated(self.uri(path))
 
     def _head(self, path: str) -> Mapping[str, Any]:
-        with self._asking(path):
+        with self._errors_of(path):
             return cast(
                 "Mapping[str, Any]",
                 self._client.head_object(Bucket=self.bucket, Key=self._key(path), **self._customer_key),
             )
 
     def _pages(self, path: str, prefix: str, **request: Any) -> Iterator[Mapping[str, Any]]:
-        with self._asking(path):
+        with self._errors_of(path):
             pages = self._client.get_paginator("list_objects_v2")
             yield from pages.paginate(Bucket=self.bucket, Prefix=prefix, **request)
 
@@ -323,7 +326,7 @@ class S3FileSystem:
 
 
 def make_client(settings: S3Settings) -> Any:
-    """Make a client of boto3; ImportError if that is not installed."""
+    """Make a boto3 client; ImportError if boto3 is not installed."""
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
@@ -334,7 +337,7 @@ def make_client(settings: S3Settings) -> Any:
         "s3": {"addressing_style": "path" if settings.path_style else "auto"},
     }
     if settings.endpoint is not None:
-        # Newer check sums, which boto3 adds by itself, are unknown to many stores.
+        # Many stores do not support the newer checksums that boto3 adds by default.
         config |= {
             "request_checksum_calculation": "when_required",
             "response_checksum_validation": "when_required",

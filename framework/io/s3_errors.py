@@ -1,4 +1,4 @@
-"""Errors of an S3-compatible store, as the errors that files on disk raise."""
+"""Errors of an S3-compatible store, translated to those of local files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lockgate.errors import InputError, StorageDeniedError, StorageError, Unsupp
 _MISSING = {"404", "NoSuchKey", "NotFound", "NoSuchUpload"}
 _DENIED = {"401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
 _EXISTS = {"412", "PreconditionFailed"}
-_NOT_KNOWN_TO_STORE = {"501", "NotImplemented"}
+_NOT_IMPLEMENTED = {"501", "NotImplemented"}
 CONFLICT = {"409", "ConditionalRequestConflict", "OperationAborted"}
 
 
 class UncertainWriteError(StorageError):
-    """Raised when it is unknown whether a write has happened or will still happen."""
+    """Raised if a write has an unknown outcome; it may also happen later."""
 
 
 @contextmanager
 def translated(address: str) -> Iterator[None]:
-    """Turn boto3's errors about `address` into FileNotFoundError, FileExistsError or StorageError.
+    """Translate boto3's errors about `address` to FileNotFoundError, FileExistsError or StorageError.
 
     UnsupportedError for a request that the store does not implement, InputError where there are no
     credentials.
@@ -57,7 +57,7 @@ def translated(address: str) -> Iterator[None]:
 
 
 def code_of(error: Any) -> str:
-    """Return the code of a store's answer, such as `NoSuchKey`."""
+    """Return the error code of a store, such as `NoSuchKey`."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -72,7 +72,7 @@ def _of_answer(error: Any, address: str) -> Exception:
         return FileExistsError(f"{address} exists")
     if code in _DENIED:
         return StorageDeniedError(f"{address}: the store denied {error.operation_name} ({code})")
-    if code in _NOT_KNOWN_TO_STORE:
+    if code in _NOT_IMPLEMENTED:
         return UnsupportedError(f"{address}: the store does not implement {error.operation_name} as asked")
     message = f"{address}: {error.operation_name} failed: {code or status}"
     return UncertainWriteError(message) if status >= 500 else StorageError(message)

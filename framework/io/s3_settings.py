@@ -1,4 +1,4 @@
-"""Address and credentials of an S3-compatible store, from the confs that Hadoop's `s3a` understands.
+"""Address and credentials of an S3-compatible store, from the confs of Hadoop's `s3a`.
 
 Source: Hadoop's "Connecting to an AWS S3 endpoint" and "Authenticating with S3"; the same confs serve Spark's
 executors and Python.
@@ -19,13 +19,13 @@ SCHEMES = ("s3", "s3a", "s3n")
 PREFIX = "fs.s3a."
 _SPARK_PREFIX = "spark.hadoop."
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
-# What Hadoop's client does with these is not done here: other objects would be written, or by others.
+# Unsupported confs that change the written objects or their owner, so they are refused.
 _REFUSED = (
     *("accesspoint.arn", "acl.default", "assumed.role.arn", "create.storage.class", "custom.signers"),
     *("delegation.token.binding", "object.content.encoding", "proxy.domain", "proxy.workstation"),
     *("security.credential.provider.path", "signing-algorithm"),
 )
-# Of the classes of Hadoop and both of AWS's libraries: they look where the confs or boto3 look.
+# Credential providers of Hadoop and both AWS libraries whose sources the confs or boto3 cover.
 _PROVIDERS = frozenset(
     (
         *("SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider", _ANONYMOUS),
@@ -36,14 +36,16 @@ _PROVIDERS = frozenset(
         *("DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider", "ProfileCredentialsProvider"),
     )
 )
-_OF_KMS = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
+_KMS_ALGORITHMS = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 _CUSTOMER_KEY_BYTES = 32
 _HOST, _LAST_PORT = re.compile(r"[\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]"), 65_535
 
 
 @dataclass(frozen=True)
 class S3Encryption:
-    """What requests that write say of encryption by the store, and, with a customer's key, all requests."""
+    """Request parameters of encryption by the store: of writes, and, for a customer's key, of
+    all requests.
+    """
 
     of_writes: Mapping[str, str | bytes] = field(default_factory=dict, repr=False)
     of_all: Mapping[str, str | bytes] = field(default_factory=dict, repr=False)
@@ -53,7 +55,7 @@ class S3Encryption:
 class S3Settings:
     """The settings of one bucket; boto3 finds those that are None (environment, profile, role).
 
-    Secrets are left out of the `repr`.
+    The `repr` shows no secrets.
     """
 
     endpoint: str | None = None
@@ -71,35 +73,37 @@ class S3Settings:
     def of(cls, options: Mapping[str, str], bucket: str) -> S3Settings:
         """Read the confs `fs.s3a.*`, with or without `spark.hadoop.` in front.
 
-        Confs of the bucket, `fs.s3a.bucket.<name>.*`, come first, then plain ones, then Spark's. Confs that
-        only Hadoop's own client needs are ignored. Raises OptionError for a malformed one, and for one that
-        changes what is written or by whom, and is not supported.
+        Confs of the bucket, `fs.s3a.bucket.<name>.*`, take precedence over `fs.s3a.*`, and these over
+        Spark's. Confs that only Hadoop's own client needs are ignored. Raises OptionError for a malformed
+        conf, and for an unsupported one that changes the written objects or their owner.
         """
-        found = _Confs(options, bucket)
+        confs = _Confs(options, bucket)
         for name in _REFUSED:
-            if found.get(name) is not None:
+            if confs.get(name) is not None:
                 raise OptionError(
                     f"{PREFIX}{name} is not supported: objects would be read and written without it; unset it"
                 )
-        access_key, secret_key = found.get("access.key"), found.get("secret.key")
+        access_key, secret_key = confs.get("access.key"), confs.get("secret.key")
         if (access_key is None) != (secret_key is None):
-            given, missing = ("access", "secret") if secret_key is None else ("secret", "access")
-            raise OptionError(f"{PREFIX}{given}.key is set, {PREFIX}{missing}.key is not: set both or none")
-        token = found.get("session.token")
+            present_key, missing = ("access", "secret") if secret_key is None else ("secret", "access")
+            raise OptionError(
+                f"{PREFIX}{present_key}.key is set, {PREFIX}{missing}.key is not: set both or none"
+            )
+        token = confs.get("session.token")
         if token is not None and access_key is None:
             raise OptionError(f"{PREFIX}session.token needs {PREFIX}access.key and {PREFIX}secret.key")
-        endpoint = _endpoint(found)
+        endpoint = _endpoint(confs)
         return cls(
             endpoint=endpoint,
-            region=found.get("endpoint.region") or _region_of(endpoint),
-            path_style=found.truth("path.style.access", default=False),
-            anonymous=_ANONYMOUS in _providers(found),
+            region=confs.get("endpoint.region") or _region_of(endpoint),
+            path_style=confs.truth("path.style.access", default=False),
+            anonymous=_ANONYMOUS in _providers(confs),
             access_key=access_key,
             secret_key=secret_key,
             session_token=token,
-            encryption=_encryption(found),
-            requester_pays=found.truth("requester.pays.enabled", default=False),
-            proxy=_proxy(found),
+            encryption=_encryption(confs),
+            requester_pays=confs.truth("requester.pays.enabled", default=False),
+            proxy=_proxy(confs),
         )
 
 
@@ -111,7 +115,7 @@ class _Confs:
         ]
 
     def get(self, name: str) -> str | None:
-        """Return a conf; an empty one counts as none, as in Hadoop."""
+        """Return a conf; an empty one counts as missing, as in Hadoop."""
         values = (str(self._options.get(prefix + name) or "").strip() for prefix in self._prefixes)
         return next((value for value in values if value), None)
 
@@ -120,13 +124,13 @@ class _Confs:
         if value is None:
             return default
         if value.lower() not in ("true", "false"):
-            # Not quoted, as no value of a conf is: a secret may stand in the wrong one.
+            # Messages quote no value of a conf, which may be a misplaced secret.
             raise OptionError(f"{PREFIX}{name} must be true or false")
         return value.lower() == "true"
 
 
 def _providers(confs: _Confs) -> list[str]:
-    """Return the names of the classes that look for credentials; OptionError for one that is not known."""
+    """Return the names of the credential providers; OptionError for an unknown one."""
     classes = [each.strip() for each in (confs.get("aws.credentials.provider") or "").split(",")]
     names = [each.rpartition(".")[2] for each in classes if each]
     for name in names:
@@ -139,7 +143,7 @@ def _providers(confs: _Confs) -> list[str]:
 
 
 def _proxy(confs: _Confs) -> str | None:
-    """Return the address of the proxy, with the name and password that it takes."""
+    """Return the address of the proxy with its user and password."""
     host, port = confs.get("proxy.host"), confs.get("proxy.port")
     user, password = confs.get("proxy.username"), confs.get("proxy.password")
     if (user is None) != (password is None):
@@ -158,7 +162,7 @@ def _proxy(confs: _Confs) -> str | None:
 
 
 def _encryption(confs: _Confs) -> S3Encryption:
-    """Return what `encryption.algorithm` and `.key` say, or the names that these had before Hadoop 3.3.2."""
+    """Return the encryption of `encryption.algorithm` and `.key`, or of their names before Hadoop 3.3.2."""
     algorithm = confs.get("encryption.algorithm") or confs.get("server-side-encryption-algorithm")
     key = confs.get("encryption.key") or confs.get("server-side-encryption.key")
     context = confs.get("encryption.context")
@@ -167,19 +171,19 @@ def _encryption(confs: _Confs) -> S3Encryption:
             raise OptionError(f"{PREFIX}encryption.key and .context need {PREFIX}encryption.algorithm")
         return S3Encryption()
     name = algorithm.upper()
-    if context is not None and name not in _OF_KMS:
+    if context is not None and name not in _KMS_ALGORITHMS:
         raise OptionError(f"{PREFIX}encryption.context is for SSE-KMS and DSSE-KMS alone")
     if name == "AES256":
         if key is not None:
             raise OptionError(f"{PREFIX}encryption.algorithm AES256 takes no {PREFIX}encryption.key")
         return S3Encryption({"ServerSideEncryption": "AES256"})
-    if name in _OF_KMS:
-        said: dict[str, str | bytes] = {"ServerSideEncryption": _OF_KMS[name]}
+    if name in _KMS_ALGORITHMS:
+        parameters: dict[str, str | bytes] = {"ServerSideEncryption": _KMS_ALGORITHMS[name]}
         if key is not None:
-            said["SSEKMSKeyId"] = key
+            parameters["SSEKMSKeyId"] = key
         if context is not None:
-            said["SSEKMSEncryptionContext"] = _kms_context(context)
-        return S3Encryption(said)
+            parameters["SSEKMSEncryptionContext"] = _kms_context(context)
+        return S3Encryption(parameters)
     if name == "SSE-C":
         customer: dict[str, str | bytes] = {
             "SSECustomerAlgorithm": "AES256",
@@ -194,13 +198,13 @@ def _encryption(confs: _Confs) -> S3Encryption:
 
 def _customer_key(key: str | None) -> bytes:
     try:
-        found = base64.b64decode(key or "", validate=True)
+        key_bytes = base64.b64decode(key or "", validate=True)
     except ValueError:
-        found = b""
-    if len(found) != _CUSTOMER_KEY_BYTES:
-        # Not quoted: it is a secret.
+        key_bytes = b""
+    if len(key_bytes) != _CUSTOMER_KEY_BYTES:
+        # The message must not quote the key.
         raise OptionError(f"{PREFIX}encryption.key of SSE-C is the base64 of {_CUSTOMER_KEY_BYTES} bytes")
-    return found
+    return key_bytes
 
 
 def _kms_context(text: str) -> str:
@@ -220,13 +224,13 @@ def _endpoint(confs: _Confs) -> str | None:
         endpoint = f"{'https' if secure else 'http'}://{endpoint}"
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        # Not quoted: a name and a password do not belong there, but might stand there.
+        # The message must not quote a user and password in the endpoint.
         raise OptionError(f"{PREFIX}endpoint is http(s)://host[:port] or host[:port], without a user")
     return endpoint
 
 
 def _region_of(endpoint: str | None) -> str | None:
-    """Return the region that AWS's own addresses name; other stores take any."""
+    """Return the region in an address of AWS; other stores accept any region."""
     if endpoint is None:
         return None
     labels = (urlsplit(endpoint).hostname or "").split(".")
@@ -242,5 +246,5 @@ def storage_confs(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_s3(location: str) -> bool:
-    """Return whether an address is of an S3-compatible store."""
+    """Return whether an address has a scheme of S3."""
     return location.partition("://")[0] in SCHEMES and "://" in location

@@ -1,4 +1,4 @@
-"""Remote files whose ranges are kept on a local disk (`fs.lockgate.cache.folder`)."""
+"""Remote files with ranges cached on a local disk (`fs.lockgate.cache.folder`)."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _SPARK_PREFIX = "spark.hadoop."
 _DEFAULT_SIZE = "10 gb"
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
-# Only names with a UUID mean the same bytes for ever: not snapshots, hints, tags, schemas and consumers.
+# Only files with a UUID in the name never change. Snapshots, hints, tags, schemas and consumers can.
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NEVER_CHANGES = re.compile(
     rf"(?:data|changelog|manifest|manifest-list|index|index-manifest)-{_UUID}-\d+(?:\..+)?"
 )
-"""Names of files of tables that are written once."""
+"""Names of table files that are written once and never changed."""
 
 
 def split_options(options: Mapping[str, str]) -> tuple[RangeCache | None, dict[str, str]]:
-    """Return the cache that options of a file system name, None if they name none, and the other options.
+    """Return the cache that the options configure, None without one, and the remaining options.
 
-    Raises OptionError for a malformed one, and UnsafePathError for a folder that could be another user's.
+    Raises OptionError for a malformed option, and UnsafePathError for a folder that may be another user's.
     """
-    mine: dict[str, str] = {}
+    cache_options: dict[str, str] = {}
     others: dict[str, str] = {}
     for key, value in options.items():
-        plain = key.removeprefix(_SPARK_PREFIX)
-        (mine if plain.startswith(PREFIX) else others)[plain if plain.startswith(PREFIX) else key] = str(
-            value
-        )
-    folder, size = (mine.pop(PREFIX + name, "").strip() for name in ("folder", "size"))
-    if mine:
+        key_without_prefix = key.removeprefix(_SPARK_PREFIX)
+        (cache_options if key_without_prefix.startswith(PREFIX) else others)[
+            key_without_prefix if key_without_prefix.startswith(PREFIX) else key
+        ] = str(value)
+    folder, size = (cache_options.pop(PREFIX + name, "").strip() for name in ("folder", "size"))
+    if cache_options:
         raise OptionError(
-            f"{', '.join(sorted(mine))}: the options of the cache are {PREFIX}folder and {PREFIX}size"
+            f"{', '.join(sorted(cache_options))}: the cache has the options {PREFIX}folder and {PREFIX}size"
         )
     if not folder:
         if size:
@@ -63,7 +63,7 @@ def _bytes(text: str) -> int:
 
 
 class CachedFileSystem:
-    """A remote file system that keeps ranges of files that never change; see `FileSystem`."""
+    """A remote file system that caches ranges of files that never change; see `FileSystem`."""
 
     def __init__(self, inner: FileSystem, cache: RangeCache) -> None:
         self._inner = inner
@@ -83,7 +83,7 @@ class CachedFileSystem:
             return file.read()
 
     def open_input(self, path: str) -> BinaryIO:
-        """Open a file; one that never changes is opened in the store when a block is missing."""
+        """Open a file; a file that never changes is opened remotely only if a block is missing."""
         if not _never_changes(path):
             return self._inner.open_input(path)
         return cast("BinaryIO", CachedInput(self._inner, self._cache, path))
@@ -120,7 +120,7 @@ class CachedFileSystem:
 
 
 class CachedInput(io.RawIOBase):
-    """Random access to a file that never changes, by its blocks on the local disk."""
+    """Random access to a file that never changes, through cached blocks."""
 
     def __init__(self, files: FileSystem, cache: RangeCache, path: str) -> None:
         super().__init__()
@@ -129,14 +129,14 @@ class CachedInput(io.RawIOBase):
         self._lock = threading.Lock()
         self._remote: Any = None
         self._last: tuple[int, bytes] | None = None
-        self._place = 0
+        self._position = 0
         size = cache.size(self._address)
         if size is None:
-            size = self._opened().seek(0, io.SEEK_END)
+            size = self._open_remote().seek(0, io.SEEK_END)
             cache.note_size(self._address, size)
         self.size = size
 
-    def _opened(self) -> Any:
+    def _open_remote(self) -> Any:
         if self._remote is None:
             self._remote = self._files.open_input(self._path)
         return self._remote
@@ -150,56 +150,58 @@ class CachedInput(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return where the next `read` begins."""
-        return self._place
+        """Return the position of the next `read`."""
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set where the next `read` begins, and return it."""
-        base: int = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self.size}[whence]
-        self._place = max(0, base + offset)
-        return self._place
+        """Set the position of the next `read`, and return it."""
+        base: int = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Read from the place on as much as fits."""
-        data = self.read_at(self._place, len(buffer))
+        """Read from the position until the buffer is full or the file ends."""
+        data = self.read_at(self._position, len(buffer))
         buffer[: len(data)] = data
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def readall(self) -> bytes:
-        """Read from the place to the end."""
-        data = self.read_at(self._place, max(self.size - self._place, 0))
-        self._place += len(data)
+        """Read from the position to the end."""
+        data = self.read_at(self._position, max(self.size - self._position, 0))
+        self._position += len(data)
         return data
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Return the bytes at `offset`; several threads may ask at once."""
+        """Return the bytes at `offset`; thread-safe."""
         return self.read_many([(offset, length)])[0]
 
     def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of ranges (offset, length)."""
         spans = [(offset, max(min(length, self.size - offset), 0)) for offset, length in ranges]
-        wanted = {block for offset, length in spans if length for block in _blocks(offset, length)}
+        needed_blocks = {block for offset, length in spans if length for block in _blocks(offset, length)}
         last = self._last
-        held = {last[0]: last[1]} if last is not None and last[0] in wanted else {}
-        found = held | self._cache.blocks(self._address, self.size, wanted - held.keys(), self._fetch)
-        if found:
-            self._last = max(found.items(), key=lambda each: each[0])
-        return [_cut(found, offset, length) for offset, length in spans]
+        last_block = {last[0]: last[1]} if last is not None and last[0] in needed_blocks else {}
+        blocks = last_block | self._cache.blocks(
+            self._address, self.size, needed_blocks - last_block.keys(), self._fetch
+        )
+        if blocks:
+            self._last = max(blocks.items(), key=lambda each: each[0])
+        return [_cut(blocks, offset, length) for offset, length in spans]
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
         with self._lock:
-            remote = self._opened()
+            remote = self._open_remote()
             if hasattr(remote, "read_many"):
                 return cast("list[bytes]", remote.read_many(ranges))
-            found = []
+            chunks = []
             for offset, length in ranges:
                 remote.seek(offset)
-                found.append(remote.read(length))
-            return found
+                chunks.append(remote.read(length))
+            return chunks
 
     def close(self) -> None:
-        """Close the file in the store too, if it was opened."""
+        """Close the remote file too, if it was opened."""
         if self._remote is not None:
             self._remote.close()
         super().close()
@@ -217,6 +219,6 @@ def _cut(blocks: Mapping[int, bytes], offset: int, length: int) -> bytes:
     if not length:
         return b""
     numbers = _blocks(offset, length)
-    whole = blocks[numbers[0]] if len(numbers) == 1 else b"".join(blocks[number] for number in numbers)
+    data = blocks[numbers[0]] if len(numbers) == 1 else b"".join(blocks[number] for number in numbers)
     start = offset - numbers[0] * BLOCK
-    return whole[start : start + length]
+    return data[start : start + length]

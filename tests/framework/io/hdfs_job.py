@@ -1,4 +1,4 @@
-"""A table in HDFS, from Python and from Spark, in a process that holds a Java machine.
+"""Tables in HDFS from Python and Spark, in a separate process with a JVM.
 
 hdfs_job.py files HDFS            what file systems promise
 hdfs_job.py commit HDFS NAME N    append N rows one by one to `db.t`, as one of several

@@ -18,7 +18,7 @@ SIZES = [0, 1, 4 * 2**20 - 1, 4 * 2**20, 4 * 2**20 + 1, 9 * 2**20]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_fits_is_unpacked(size: int) -> None:
+def test_content_within_the_limit_is_unpacked(size: int) -> None:
     content = (b"lockgate" * (size // 8 + 1))[:size]
     assert unpack_deflate(deflated(content), size) == content
     assert unpack_deflate(deflated(content), size + 1) == content
@@ -26,13 +26,13 @@ def test_what_fits_is_unpacked(size: int) -> None:
 
 @pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("less", [1, 2])
-def test_what_is_too_large_has_one_byte_more_than_allowed(size: int, less: int) -> None:
+def test_larger_content_has_one_byte_more_than_the_limit(size: int, less: int) -> None:
     most = max(size - less, 0)
     assert len(unpack_deflate(deflated(b"\0" * size), most)) == min(most + 1, size)
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
-def test_deflated_data_that_is_cut_is_refused(size: int) -> None:
+def test_truncated_deflate_data_is_refused(size: int) -> None:
     with pytest.raises((ValueError, zlib.error)):
         unpack_deflate(deflated(bytes(size))[:-1], size + 10)
 

@@ -1,4 +1,4 @@
-"""What every file system promises, asked of the local disk, of one behind fsspec and of S3."""
+"""The contract of file systems, tested with the local disk, an fsspec implementation and S3."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileSystem, s
     return resolve(tmp_path if request.param == "local" else f"memory://{uuid.uuid4()}")
 
 
-def test_a_new_file_is_whole_and_is_not_replaced(place: tuple[FileSystem, str]) -> None:
+def test_a_new_file_is_complete_and_never_replaced(place: tuple[FileSystem, str]) -> None:
     files, root = place
     path = join(root, "a/b/new")
     files.write_new(path, b"first")
@@ -86,7 +86,7 @@ def test_listing_and_trees(place: tuple[FileSystem, str]) -> None:
     assert not files.exists(join(root, "t"))
 
 
-def test_of_many_creators_exactly_one_wins(tmp_path: Path) -> None:
+def test_exactly_one_of_many_creators_wins(tmp_path: Path) -> None:
     files, path = LocalFileSystem(), str(tmp_path / "prize")
     winners: list[int] = []
 
@@ -122,7 +122,7 @@ def test_an_unknown_scheme_is_refused() -> None:
 
 
 def test_a_file_system_without_exclusive_creation_is_refused(tmp_path: Path) -> None:
-    """Arrow's has none."""
+    """Arrow's file system has no exclusive creation."""
 
     class OverArrow(ArrowFSWrapper):
         protocol = "over-arrow"

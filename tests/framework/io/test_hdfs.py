@@ -1,4 +1,4 @@
-"""Addresses of HDFS, what reaching it needs, and what happens when answers are lost."""
+"""Addresses of HDFS, required environment, and lost answers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_an_address_and_options_make_a_client(
 
 
 @pytest.mark.parametrize("address", ["hdfs://me@node/a", "hdfs://node:port/a", "hdfs://:8020/a"])
-def test_addresses_that_are_none(address: str) -> None:
+def test_malformed_addresses(address: str) -> None:
     with pytest.raises(InputError, match="address of HDFS"):
         resolve(address)
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without its classes Hadoop's library would end the process."""
+def test_a_missing_environment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hadoop's library would crash the process without its classes."""
     files, path = resolve("hdfs://node/a")
     monkeypatch.delenv("CLASSPATH", raising=False)
     with pytest.raises(InputError, match=r"CLASSPATH is not set.*hadoop classpath --glob"):
@@ -78,7 +78,7 @@ def test_a_rename_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_many_creators_exactly_one_wins(tmp_path: Path) -> None:
+def test_exactly_one_of_many_creators_wins(tmp_path: Path) -> None:
     files, winners = HdfsFileSystem("", {}, OnDisk()), []
 
     def create(number: int) -> None:
@@ -96,7 +96,7 @@ def test_of_many_creators_exactly_one_wins(tmp_path: Path) -> None:
     assert files.read_bytes(f"{tmp_path}/prize") == str(*winners).encode()
 
 
-def test_a_reader_waits_for_what_is_being_replaced(tmp_path: Path) -> None:
+def test_a_reader_waits_for_a_replaced_file(tmp_path: Path) -> None:
     path = tmp_path / "hint"
     path.touch()
     timer = threading.Timer(0.05, path.write_bytes, (b"7",))

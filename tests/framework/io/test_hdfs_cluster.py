@@ -37,7 +37,7 @@ def run(environment: dict[str, str], *arguments: object) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_what_file_systems_promise(environment: dict[str, str], hdfs: str) -> None:
+def test_the_contract_of_file_systems(environment: dict[str, str], hdfs: str) -> None:
     assert run(environment, "files", hdfs) == {
         "one winner each": True,
         "end": "3",

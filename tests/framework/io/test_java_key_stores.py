@@ -1,4 +1,4 @@
-"""Key stores of Java: what cannot be one, and what its errors show."""
+"""Java key stores: content that is no key store, and errors without secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lockgate.framework.io import JavaKeyStore, KeyStoreError, is_java_key_store
 STORES = Path(__file__).parents[2] / "fixtures" / "key_stores"
 
 
-def test_what_is_no_key_store(tmp_path: Path) -> None:
+def test_content_that_is_no_key_store(tmp_path: Path) -> None:
     large = tmp_path / "large.jks"
     large.touch()
     os.truncate(large, (1 << 24) + 1)
@@ -25,7 +25,7 @@ def test_what_is_no_key_store(tmp_path: Path) -> None:
             JavaKeyStore("s.jks", content, "changeit")
 
 
-def test_a_wrong_password_is_told_apart_and_not_shown() -> None:
+def test_a_wrong_password_is_denied_and_not_shown() -> None:
     store = next(path for path in sorted(STORES.iterdir()) if path.suffix == ".jks")
     content = read_key_store(store)
     assert is_java_key_store(content)

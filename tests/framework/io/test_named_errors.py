@@ -1,4 +1,4 @@
-"""Errors of storage have names, and tell the operating system's own as their cause."""
+"""Errors of storage have names, with the operating system's error as their cause."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table(tmp_path: Path) -> Table:
 
 @pytest.mark.parametrize(("number", "kind", "text"), NAMES)
 @pytest.mark.parametrize("step", ["create", "write_new"])
-def test_what_a_table_meets_has_a_name(
+def test_errors_of_a_table_have_names(
     table: Table, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError], text: str, step: str
 ) -> None:
     own = OSError(number, "as the system says it", "/place/of/it")
@@ -75,7 +75,7 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
     "error",
     [FileNotFoundError("gone"), FileExistsError("there"), OSError("no number"), CorruptFileError("x")],
 )
-def test_other_errors_stay_as_they_are(error: Exception) -> None:
+def test_other_errors_stay_unchanged(error: Exception) -> None:
     @named_errors
     def fail() -> None:
         raise error

@@ -1,4 +1,4 @@
-"""Private folders, in Python and in Java: what is let in and what is refused, by the same cases."""
+"""Private folders in Python and Java: both accept and refuse the same cases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lockgate.framework.spark.bridge.connector_jars import jar
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES: list[dict[str, Any]] = json.loads((ROOT / "tests" / "fixtures" / "private_folders.json").read_text())
-# As root, the code runs as a user of its own, so that root, this user and another one are three.
+# As root, the code runs as a separate user, so that root, this user and another one differ.
 IS_ROOT = os.geteuid() == 0
 ME, OTHER = (12345, 65534) if IS_ROOT else (os.geteuid(), -1)
 OWNERS = {"me": ME, "root": 0, "other": OTHER}
@@ -139,7 +139,7 @@ def test_python_answers_each_case_of_the_vectors(base: Path, case: dict[str, Any
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[list[str]]:
-    # A copy, for a user who may not enter the folders that the jars lie in.
+    # A copy, for a user without access to the folders of the jars.
     classes = Path(tempfile.mkdtemp(prefix="lockgate-classes-"))
     jars = [shutil.copy(each, classes) for each in (test_jar(), jar())]
     subprocess.run(["chmod", "-R", "go+rX", classes], check=True)
@@ -166,7 +166,7 @@ def test_cases_in_java(java: list[str], base: Path) -> None:
         check_answer(answer, case, base / str(number))
 
 
-def test_an_error_says_whose_and_what_to_do(base: Path, as_me: None) -> None:
+def test_an_error_names_the_owner_and_a_remedy(base: Path, as_me: None) -> None:
     (base / "a").mkdir(mode=0o700)
     (base / "a").chmod(0o775)
     with pytest.raises(UnsafePathError, match=r"can write to .*/a \(mode 0775\).* or set the option"):
@@ -189,7 +189,7 @@ def test_folders_above_are_never_open_to_others(base: Path, as_me: None) -> None
     assert modes == [0o755, 0o700, 0o700]
 
 
-def test_two_that_make_a_folder_at_once(base: Path, as_me: None) -> None:
+def test_two_concurrent_creations_of_a_folder(base: Path, as_me: None) -> None:
     wrong: list[BaseException] = []
 
     def make() -> None:
@@ -206,13 +206,13 @@ def test_two_that_make_a_folder_at_once(base: Path, as_me: None) -> None:
     assert not wrong
 
 
-def test_a_file_is_made_closed_to_others(base: Path, as_me: None) -> None:
+def test_a_new_file_is_closed_to_others(base: Path, as_me: None) -> None:
     with os.fdopen(open_private_file(base / "f", os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
         file.write("x")
     assert stat.S_IMODE((base / "f").stat().st_mode) == 0o600
 
 
-def test_a_private_socket_is_no_link_and_no_file(base: Path) -> None:
+def test_a_link_or_file_is_no_private_socket(base: Path) -> None:
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(base / "s"))
     (base / "l").symlink_to("s")

@@ -1,4 +1,4 @@
-"""Ranges of remote files on a local disk: the same bytes, fewer requests, closed to others, bounded."""
+"""Cached ranges of remote files: the same bytes, fewer requests, private and limited in size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VECTORS = json.loads((Path(__file__).parents[2] / "fixtures" / "range_cache.json
 
 
 class Store:
-    """A remote file, and the ranges that were asked of it."""
+    """A remote file that records the requested ranges."""
 
     def __init__(self, size: int, seed: int = 3) -> None:
         self.content = random.Random(seed).randbytes(1 << 16) * (size // (1 << 16) + 1)
@@ -48,7 +48,7 @@ def cache(tmp_path: Path) -> RangeCache:
     return RangeCache(tmp_path / "cache", 1 << 30)
 
 
-def test_neighbours_are_fetched_by_one_request_and_only_once(cache: RangeCache) -> None:
+def test_adjacent_blocks_are_fetched_by_one_request_and_only_once(cache: RangeCache) -> None:
     store = Store(5 * BLOCK + 17)
     store.read(cache, [1])
     store.read(cache, [0, 1, 2, 3, 5])
@@ -81,7 +81,7 @@ def test_a_damaged_block_is_read_again(
     assert len(store.asked) == 2
 
 
-def test_a_file_that_is_cut_off_in_the_store_leaves_nothing(cache: RangeCache) -> None:
+def test_a_truncated_file_is_not_cached(cache: RangeCache) -> None:
     found = cache.blocks("s3a://b/f", 2 * BLOCK, [0, 1], lambda _: [b"x" * (BLOCK + 5)])
     assert len(found[1]) == 5
     assert cache.path_of("s3a://b/f", 2 * BLOCK, 0).exists()
@@ -97,7 +97,7 @@ def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     assert {oct(path.stat().st_mode & 0o777) for path in cache.folder.glob("??/*")} == {"0o600"}
 
 
-def test_a_folder_that_could_be_another_users_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_may_be_another_users_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "link").symlink_to(tmp_path / "open")
@@ -112,7 +112,7 @@ def test_a_folder_that_could_be_another_users_is_refused(tmp_path: Path) -> None
             RangeCache(theirs, 1 << 20)
 
 
-def test_blocks_that_were_read_longest_ago_go_first(tmp_path: Path) -> None:
+def test_least_recently_read_blocks_are_deleted_first(tmp_path: Path) -> None:
     cache = RangeCache(tmp_path / "cache", 8 * BLOCK)
     store = Store(40 * BLOCK)
     store.read(cache, [0])
@@ -127,7 +127,7 @@ def test_blocks_that_were_read_longest_ago_go_first(tmp_path: Path) -> None:
     assert not cache.path_of("s3a://b/f", 40 * BLOCK, 5).exists()
 
 
-def test_what_a_killed_process_left_is_removed(cache: RangeCache) -> None:
+def test_files_of_a_killed_process_are_removed(cache: RangeCache) -> None:
     folder = cache.folder / "00"
     folder.mkdir(mode=0o700)
     for name, age in (("tmp-old", 7200), ("tmp-new", 0)):
@@ -137,7 +137,7 @@ def test_what_a_killed_process_left_is_removed(cache: RangeCache) -> None:
     assert [path.name for path in folder.iterdir()] == ["tmp-new"]
 
 
-def test_a_full_disk_costs_only_the_cache(
+def test_a_full_disk_disables_only_the_cache(
     cache: RangeCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> int:
@@ -175,7 +175,7 @@ def test_processes_share_a_folder_that_is_too_small(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in cache.folder.glob("??/*")) <= 6 * BLOCK
 
 
-def test_names_and_check_sums_are_those_of_the_connector(tmp_path: Path) -> None:
+def test_names_and_checksums_equal_those_of_the_connector(tmp_path: Path) -> None:
     cache = RangeCache(tmp_path / "cache", 1 << 30)
     for case in VECTORS["blocks"]:
         path = cache.path_of(case["address"], case["size"], case["block"])
@@ -187,7 +187,7 @@ def test_names_and_check_sums_are_those_of_the_connector(tmp_path: Path) -> None
 # --- tables in a store ---
 
 
-def test_a_table_is_read_again_without_its_store(s3: S3Server, bucket: str, tmp_path: Path) -> None:
+def test_a_cached_table_is_read_without_its_store(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     rows = pa.table({"id": range(20_000), "v": [str(number) for number in range(20_000)]})
     Catalog(f"s3://{bucket}/w", options=s3.options()).create_namespace("db")
     options = s3.options(**{FOLDER: str(tmp_path / "cache"), SIZE: "1 gb"})
@@ -208,12 +208,12 @@ def test_a_table_is_read_again_without_its_store(s3: S3Server, bucket: str, tmp_
     assert warm == []
     assert first.equals(second)
     assert len(first) == 20_000
-    # Another process commits: what changes is never kept.
+    # Another process commits: files that change are never cached.
     table.append(pa.table({"id": [20_001], "v": ["new"]}))
     assert len(read()[0]) == 20_001
 
 
-def test_columns_under_a_key_stay_encrypted_on_the_disk(s3: S3Server, bucket: str, tmp_path: Path) -> None:
+def test_encrypted_columns_stay_encrypted_on_the_disk(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     from lockgate.framework.keys import create_key_file
 
     create_key_file(str(tmp_path / "keys.json"), ["pii"])
@@ -237,7 +237,7 @@ def test_columns_under_a_key_stay_encrypted_on_the_disk(s3: S3Server, bucket: st
         ({FOLDER: "here"}, "give an absolute path"),
         ({FOLDER: "/tmp/x", SIZE: "much"}, "fs.lockgate.cache.size is 'much'"),
         ({FOLDER: "/tmp/x", SIZE: "0"}, "fs.lockgate.cache.size is '0'"),
-        ({"fs.lockgate.cache.sise": "1 gb"}, "the options of the cache are"),
+        ({"fs.lockgate.cache.sise": "1 gb"}, "the cache has the options"),
     ],
 )
 def test_malformed_options_are_refused(options: dict[str, str], message: str) -> None:
@@ -245,7 +245,7 @@ def test_malformed_options_are_refused(options: dict[str, str], message: str) ->
         split_options(options)
 
 
-def test_spark_prefixes_and_other_options_are_told_apart(tmp_path: Path) -> None:
+def test_spark_prefixes_and_other_options_are_separated(tmp_path: Path) -> None:
     given = {f"spark.hadoop.{FOLDER}": str(tmp_path / "c"), "fs.s3a.endpoint": "x"}
     cache, others = split_options(given)
     assert cache is not None

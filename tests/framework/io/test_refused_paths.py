@@ -1,4 +1,4 @@
-"""Paths that no file can have, and files where a folder is due: named errors at each public door."""
+"""Invalid paths, and files in the place of folders: named errors at each public function."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DOORS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_path_with_a_nul_is_refused(door: str) -> None:
-    with pytest.raises(InputError, match=r"cannot hold a NUL|is due, not .*x00"):
+    with pytest.raises(InputError, match=r"cannot hold a NUL|is required, not .*x00"):
         DOORS[door]("/tmp/a\0b")
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_file_where_a_folder_is_due_is_named(tmp_path: Path, door: str) -> None:
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, door: str) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     with pytest.raises(LockgateError, match="file"):
@@ -42,7 +42,7 @@ def test_a_file_where_a_folder_is_due_is_named(tmp_path: Path, door: str) -> Non
         lambda files, path: files.write_atomic(f"{path}/a", b"x"),
     ],
 )
-def test_a_file_in_the_place_of_a_folder_is_no_other_writer(
+def test_a_file_in_the_place_of_a_folder_is_no_conflict(
     tmp_path: Path, make: Callable[[LocalFileSystem, str], object]
 ) -> None:
     """A FileExistsError means that another writer was faster, so a file in the way must not raise it."""
@@ -53,7 +53,7 @@ def test_a_file_in_the_place_of_a_folder_is_no_other_writer(
     assert place.read_text() == "x"
 
 
-def test_a_limit_beyond_what_arrow_counts_is_no_limit(tmp_path: Path) -> None:
+def test_a_limit_beyond_arrows_range_is_no_limit(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))

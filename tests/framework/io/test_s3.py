@@ -20,7 +20,7 @@ from lockgate.framework.io import s3 as s3_module
 from lockgate.framework.io.s3_errors import UncertainWriteError
 from lockgate.framework.io.s3_files import TAIL, S3Output
 
-# Requests to which a customer's key belongs.
+# Requests that need a customer's key.
 OF_OBJECTS = {"put_object", "get_object", "head_object", "create_multipart_upload", "upload_part"}
 
 
@@ -41,7 +41,7 @@ def create(endpoint: dict[str, str], path: str, number: int) -> bool:
 
 
 @pytest.mark.long
-def test_of_many_creators_of_an_object_exactly_one_wins(s3: S3Server, bucket: str) -> None:
+def test_exactly_one_of_many_creators_of_an_object_wins(s3: S3Server, bucket: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         for prize in range(5):
             place = f"{bucket}/prize-{prize}"
@@ -52,7 +52,7 @@ def test_of_many_creators_of_an_object_exactly_one_wins(s3: S3Server, bucket: st
 
 
 class FlakyClient:
-    """A client whose calls of one name fail: before the request is sent, or after the store has done it."""
+    """A client whose calls of one operation fail, before or after the store executes the request."""
 
     def __init__(self, inner: Any, name: str, *, after: bool, times: int = 1) -> None:
         self._inner, self._name, self._after, self._times = inner, name, after, times
@@ -77,8 +77,8 @@ def flaky(files: S3FileSystem, name: str, **how: Any) -> None:
     files._made = (pid, FlakyClient(inner, name, **how))
 
 
-class AskingAgain:
-    """Sends each conditional write twice, as boto3 does when an answer gets lost."""
+class RepeatingClient:
+    """Sends each conditional write twice, as boto3 does after a lost answer."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -92,19 +92,17 @@ class AskingAgain:
         return self._inner.put_object(**request)
 
 
-def test_a_write_that_was_sent_again_knows_its_own_work(files: S3FileSystem, bucket: str) -> None:
+def test_a_repeated_write_recognizes_its_own_object(files: S3FileSystem, bucket: str) -> None:
     files.write_new(f"{bucket}/first", b"")
     assert files._made is not None
-    files._made = (files._made[0], AskingAgain(files._made[1]))
+    files._made = (files._made[0], RepeatingClient(files._made[1]))
     files.write_new(f"{bucket}/x", b"own")
     assert files.read_bytes(f"{bucket}/x") == b"own"
     with pytest.raises(FileExistsError):
         files.write_new(f"{bucket}/first", b"another's")
 
 
-def test_nobody_takes_a_broken_off_write_for_one_that_did_not_happen(
-    files: S3FileSystem, bucket: str
-) -> None:
+def test_an_interrupted_write_has_an_unknown_outcome(files: S3FileSystem, bucket: str) -> None:
     files.write_new(f"{bucket}/first", b"")
     flaky(files, "put_object", after=False)
     with pytest.raises(UncertainWriteError, match="connection broke"):
@@ -131,7 +129,7 @@ def test_a_store_without_conditional_writes_is_refused(s3: S3Server, bucket: str
     assert [info.name for info in files.list(f"{bucket}/folder")] == ["x"]
 
 
-def test_large_objects_go_in_parts(files: S3FileSystem, s3: S3Server, bucket: str) -> None:
+def test_large_objects_are_written_in_parts(files: S3FileSystem, s3: S3Server, bucket: str) -> None:
     path, size = f"{bucket}/large", 5 * 2**20
     data = random.Random(1).randbytes(2 * size + 1000)
     output = S3Output(files, path, part_size=size)
@@ -156,7 +154,7 @@ def test_large_objects_go_in_parts(files: S3FileSystem, s3: S3Server, bucket: st
         ({"algorithm": "SSE-KMS", "key": "arn:aws:kms:us-east-1:1:key/k"}, ("aws:kms", "key/k")),
     ],
 )
-def test_the_store_encrypts_what_is_written(
+def test_the_store_encrypts_objects(
     s3: S3Server, bucket: str, confs: dict[str, str], stored: tuple[str, str | None]
 ) -> None:
     options = s3.options(**{f"fs.s3a.encryption.{name}": value for name, value in confs.items()})
@@ -175,7 +173,7 @@ def test_the_store_encrypts_what_is_written(
         assert stored[1] is None or head["SSEKMSKeyId"].endswith(stored[1]), key
 
 
-def test_the_requester_pays_for_every_request_where_that_is_set(s3: S3Server, bucket: str) -> None:
+def test_the_requester_pays_for_every_request_if_configured(s3: S3Server, bucket: str) -> None:
     for set_to, payer in (("true", "requester"), ("false", None)):
         files, _ = resolve(f"s3://{bucket}", s3.options(**{"fs.s3a.requester.pays.enabled": set_to}))
         s3.payers.clear()
@@ -188,7 +186,7 @@ def test_the_requester_pays_for_every_request_where_that_is_set(s3: S3Server, bu
 
 
 def test_requests_go_through_a_proxy(s3: S3Server, bucket: str) -> None:
-    """Nobody finds the store by its name; the proxy is the server of the tests, which has no such bucket."""
+    """The name of the store does not resolve; the proxy is the test server, which lacks the bucket."""
     host, _, port = s3.endpoint.removeprefix("http://").partition(":")
     proxy = {"fs.s3a.proxy.host": host, "fs.s3a.proxy.port": port}
     files, _ = resolve(f"s3://{bucket}", {**s3.options(**proxy), "fs.s3a.endpoint": "http://s3.invalid"})
@@ -199,7 +197,7 @@ def test_requests_go_through_a_proxy(s3: S3Server, bucket: str) -> None:
     assert (method, path.endswith(f"/{bucket}/a")) == ("GET", True)
 
 
-def test_a_customers_key_goes_with_each_request_about_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_customers_key_is_sent_with_each_request_about_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
     class Client(MemoryClient):
         def __getattribute__(self, name: str) -> Any:
             found = super().__getattribute__(name)
@@ -231,7 +229,7 @@ def test_a_customers_key_goes_with_each_request_about_an_object(monkeypatch: pyt
     assert seen == OF_OBJECTS
 
 
-def test_a_broken_off_upload_leaves_nothing(files: S3FileSystem, bucket: str) -> None:
+def test_an_aborted_upload_leaves_nothing(files: S3FileSystem, bucket: str) -> None:
     def fail() -> None:
         with files.create(f"{bucket}/x") as file:
             file.write(bytes(17 * 2**20))
@@ -282,7 +280,9 @@ class SmallPages:
         return self._inner.paginate(**request, PaginationConfig={"PageSize": 2})
 
 
-def test_errors_say_what_and_where(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_problem_and_the_address(
+    s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files, path = resolve(f"s3://{bucket}-that-is-not/x", s3.options())
     with pytest.raises(FileNotFoundError, match="there is no bucket for s3a://"):
         files.write_new(path, b"")

@@ -1,4 +1,4 @@
-"""A store that fails, or a writer that dies, at every single request: tables stay readable and whole."""
+"""A store that fails, or a writer that dies, at each request: tables stay readable and complete."""
 
 from __future__ import annotations
 
@@ -164,12 +164,12 @@ def test_a_failure_at_any_request(memory: MemoryClient, work: Callable[[Table, i
         try:
             work(broken, point)
         except (OSError, LockgateError, Killed):
-            # Nothing half: as before, or as wanted.
+            # No partial result: the state before or after the work.
             assert ids(table) in ([-1], wanted)
         else:
             assert ids(table) == wanted
         if work is commit_of_a_stream:
-            # Anyone who does not know whether it came through commits again; each row is there once.
+            # After an unknown outcome the writer commits again; each row exists once.
             work(table, point)
             assert ids(table) == wanted
         if not client.failed:
@@ -202,8 +202,8 @@ ASKED: dict[str, Callable[[Catalog], object]] = {
 
 
 @pytest.mark.parametrize("how", BEFORE)
-def test_a_store_that_is_away_is_named(memory: MemoryClient, how: str) -> None:
-    """From any request on: whatever a user asks fails with StorageError, never with an error of boto3's."""
+def test_an_unavailable_store_is_named(memory: MemoryClient, how: str) -> None:
+    """From any request on, every operation fails with StorageError, never with an error of boto3."""
     table = new_catalog().create_table("db.t", Schema.from_arrow(COLUMNS))
     append(table, 1)
     append(table, 2)
@@ -225,7 +225,7 @@ def test_a_store_that_is_away_is_named(memory: MemoryClient, how: str) -> None:
 
 
 def clear(table: Table) -> None:
-    """Leave three snapshots and no tags, so that each round has as much to do."""
+    """Leave three snapshots and no tags, so that each round does the same work."""
     for tag in table.tags():
         table.delete_tag(tag.name)
     expire_snapshots(table, retain_min=2, retain_max=2)
@@ -233,7 +233,7 @@ def clear(table: Table) -> None:
 
 
 def check_orphans(table: Table) -> None:
-    """`remove_orphan_files` leaves what is referred to, and nothing else."""
+    """`remove_orphan_files` keeps referenced files only."""
     later = now_millis() - now_millis() % 1000
     remove_orphan_files(table, older_than_millis=later, allow_recent=True)
     needed = NeededFiles(table)
@@ -246,7 +246,7 @@ def check_orphans(table: Table) -> None:
 
 
 def test_a_large_file_whose_last_answer_is_lost(s3: S3Server, bucket: str) -> None:
-    """Its parts are put together, and boto3 asks again, or gives up: it is our file in any case."""
+    """The parts are combined, and boto3 repeats the request or gives up: the file is ours in both cases."""
     for how in ("lost", "lost and asked again"):
         files, path = resolve(f"s3://{bucket}/{how.replace(' ', '-')}", s3.options())
         assert isinstance(files, S3FileSystem)
@@ -293,16 +293,16 @@ class LosingCompletion:
     ],
 )
 def test_a_failure_at_any_change(memory: MemoryClient, name: str, how: str) -> None:
-    """What `test_failures_everywhere` does on a disk."""
+    """The same as `test_failures_everywhere` on a disk."""
     work = WORK[name]
     catalog = started(work)
     before = contents(catalog)
-    counting, client = breaking(memory, catalog, 10**6, how)
+    counting, client = with_failing_client(memory, catalog, 10**6, how)
     work.done(counting)
     after = contents(catalog)
     for point in range(client.asked):
         catalog = started(work)
-        failing_catalog, client = breaking(memory, catalog, point, how)
+        failing_catalog, client = with_failing_client(memory, catalog, point, how)
         with suppress(OSError, LockgateError, Killed):
             work.done(failing_catalog)
         check_state(name, catalog, before, after)
@@ -318,13 +318,15 @@ def new_catalog() -> Catalog:
 
 
 def started(work: Work) -> Catalog:
-    """A warehouse in a new bucket, with the table that the work is about."""
+    """A warehouse in a new bucket, with the table that `work` changes."""
     catalog = new_catalog()
     work.start(catalog)
     return catalog
 
 
-def breaking(memory: MemoryClient, catalog: Catalog, point: int, how: str) -> tuple[Catalog, Failing]:
+def with_failing_client(
+    memory: MemoryClient, catalog: Catalog, point: int, how: str
+) -> tuple[Catalog, Failing]:
     """The same warehouse through a client that fails at one request that changes something."""
     files = catalog.file_system
     assert isinstance(files, S3FileSystem)
@@ -344,16 +346,16 @@ def breaking(memory: MemoryClient, catalog: Catalog, point: int, how: str) -> tu
         pytest.param("refused", 100, marks=pytest.mark.slow),
     ],
 )
-def test_a_drop_that_breaks_off(memory: MemoryClient, how: str, last: int) -> None:
+def test_an_interrupted_drop(memory: MemoryClient, how: str, last: int) -> None:
     """A store cannot set folders aside: a table goes step by step, and what is left of it means nothing."""
     work = WORK["drop table"]
-    counting, client = breaking(memory, started(work), 10**6, how)
+    counting, client = with_failing_client(memory, started(work), 10**6, how)
     work.done(counting)
     assert client.asked > 3
     for point in range(client.asked)[-last:]:
         catalog = started(work)
         before = contents(catalog)
-        failing_catalog, _ = breaking(memory, catalog, point, how)
+        failing_catalog, _ = with_failing_client(memory, catalog, point, how)
         with suppress(OSError, LockgateError, Killed):
             work.done(failing_catalog)
         for part, value in contents(catalog).items():

@@ -1,4 +1,4 @@
-"""The client in memory, by which failures are tried at every request, answers as boto3 and moto do."""
+"""The in-memory client, which simulates failures, answers as boto3 and moto do."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def told(answer: Any) -> Any:
-    """What `S3FileSystem` reads of an answer; dates apart."""
+def comparable(answer: Any) -> Any:
+    """The parts of an answer that `S3FileSystem` reads, without dates."""
     if "Body" in answer:
         return answer["Body"].read(), str(answer.get("ContentRange", ""))
     if "ContentLength" in answer:
@@ -63,7 +63,7 @@ def told(answer: Any) -> Any:
 
 def outcome(ask: Callable[[], Any]) -> Any:
     try:
-        return told(ask())
+        return comparable(ask())
     except ClientError as error:
         details: Any = error.response
         return error.operation_name, details["Error"]["Code"], details["ResponseMetadata"]["HTTPStatusCode"]
@@ -76,20 +76,20 @@ def clients(s3: S3Server, bucket: str) -> list[Any]:
     return [files._client, MemoryClient()]
 
 
-def test_each_request_is_answered_alike(clients: list[Any], bucket: str) -> None:
+def test_each_request_has_the_same_answer(clients: list[Any], bucket: str) -> None:
     for name, request in REQUESTS:
 
         def ask(client: Any, name: str = name, request: dict[str, Any] = request) -> Any:
             if name == "paginate":
                 pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, **request)
-                return {"ETag": [told(page) for page in pages]}
+                return {"ETag": [comparable(page) for page in pages]}
             return getattr(client, name)(Bucket=bucket, **request)
 
         real, memory = (outcome(lambda client=client: ask(client)) for client in clients)  # type: ignore[misc]  # of the loop
         assert memory == real, (name, request)
 
 
-def test_uploads_in_parts_are_answered_alike(clients: list[Any], bucket: str) -> None:
+def test_multipart_uploads_have_the_same_answers(clients: list[Any], bucket: str) -> None:
     first, second = bytes(5 * 2**20), b"the end"
 
     def upload(client: Any, *, again: bool) -> list[Any]:

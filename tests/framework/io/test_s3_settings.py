@@ -1,4 +1,4 @@
-"""Which confs say how a bucket is reached, and that nothing shows what is secret in them."""
+"""Confs of buckets, and that no message shows their secrets."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_confs_of_hadoop() -> None:
     assert settings == S3Settings("http://minio.example:9000", "us-east-1", True, False, "AK", "SK", "T")
 
 
-def test_confs_of_spark_count_where_there_are_no_plain_ones() -> None:
+def test_confs_of_spark_are_the_fallback() -> None:
     spark = {f"spark.hadoop.{key}": value for key, value in KEYS.items()}
     assert S3Settings.of(spark, "b").access_key == "AK"
     assert S3Settings.of({**spark, "fs.s3a.access.key": "own"}, "b").access_key == "own"
     assert storage_confs({**spark, "spark.master": "local"}) == KEYS
 
 
-def test_confs_of_a_bucket_go_first() -> None:
+def test_confs_of_a_bucket_take_precedence() -> None:
     options = {
         **KEYS,
         "fs.s3a.bucket.mine.access.key": "AK2",
@@ -136,7 +136,7 @@ def test_the_proxy_is_used(options: dict[str, str], proxy: str | None) -> None:
     assert config.proxies == (None if proxy is None else {"http": proxy, "https": proxy})
 
 
-def test_providers_of_credentials_are_known_by_their_names() -> None:
+def test_names_of_credential_providers() -> None:
     temporary = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
     instance = "software.amazon.awssdk.auth.credentials.InstanceProfileCredentialsProvider"
     for names, anonymous in (
@@ -146,7 +146,7 @@ def test_providers_of_credentials_are_known_by_their_names() -> None:
         assert S3Settings.of({"fs.s3a.aws.credentials.provider": names}, "b").anonymous is anonymous
 
 
-def test_nothing_shows_what_is_secret() -> None:
+def test_no_secret_is_shown() -> None:
     options = {"fs.s3a.access.key": "AK-1", "fs.s3a.secret.key": "SK-1", "fs.s3a.session.token": "T-1"}
     files, path = resolve("s3://bucket/a/b", options)
     shown = f"{files!r} {S3Settings.of(options, 'bucket')!r} {path} {files.uri(path)}"

@@ -1,4 +1,4 @@
-"""Tables in an S3-compatible store: everything that works on a disk, and how many requests it takes."""
+"""Tables in an S3-compatible store: the same operations as on a disk, and their number of requests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_encrypted_table(s3: S3Server, bucket: str) -> None:
 
 
 @pytest.mark.long
-def test_commits_of_several_processes_all_land(s3_catalog: Catalog, s3: S3Server, bucket: str) -> None:
+def test_commits_of_several_processes_all_succeed(s3_catalog: Catalog, s3: S3Server, bucket: str) -> None:
     options = {"manifest.merge-min-count": "5", "commit.min-retry-wait": "20 ms", "commit.max-retries": "200"}
     schema = Schema.from_arrow(COLUMNS, options=options)
     table = s3_catalog.create_table("db.t", schema)
@@ -122,7 +122,7 @@ def test_expiry_and_orphans(s3_catalog: Catalog) -> None:
     files.write_new(f"{data}/data-orphan-0.orc", b"x")
     files.write_new(f"{table.location}/manifest/manifest-orphan-0", b"x")
     assert remove_orphan_files(table).data_files == 0
-    # S3 tells the time of a file in whole seconds, and the two may lie on either side of one.
+    # S3 has times in full seconds, so the two files may have different ones.
     there = [*files.list(data), *files.list(f"{table.location}/manifest")]
     later = max(info.modified_millis for info in there) + 1000
     while now_millis() <= later:
@@ -162,7 +162,7 @@ def test_a_lookup_cache_that_its_owner_builds(s3_catalog: Catalog, tmp_path: Pat
     assert not any(secret.encode() in data for data in written for secret in CREDENTIALS.values())
 
 
-def test_how_many_requests_a_commit_and_a_read_take(s3_catalog: Catalog, s3: S3Server) -> None:
+def test_numbers_of_requests_of_a_commit_and_a_read(s3_catalog: Catalog, s3: S3Server) -> None:
     table = create(s3_catalog)
     table.append(rows(1))
     s3.requests.clear()
@@ -177,7 +177,7 @@ def test_how_many_requests_a_commit_and_a_read_take(s3_catalog: Catalog, s3: S3S
     # A small file comes in one request.
     assert [method for method, _ in s3.requests] == ["GET", "GET"]
     s3.requests.clear()
-    # What was planned once needs the snapshot only, for manifests are kept.
+    # A second plan only needs the snapshot, because manifests are cached.
     table.scan()
     assert len(s3.requests) <= 5
 
@@ -205,7 +205,7 @@ def test_no_secret_in_messages(s3_catalog: Catalog) -> None:
     assert not any(secret in text for text in (*shown, str(raised.value)) for secret in CREDENTIALS.values())
 
 
-def test_files_as_made_by_another_writer(s3_catalog: Catalog) -> None:
+def test_files_of_another_writer(s3_catalog: Catalog) -> None:
     table = create(s3_catalog)
     added = DataFileMeta("gone.orc", 100, 10, creation_time_millis=1)
     table.commit([CommitMessage((), 0, -1, (added,), ())])
