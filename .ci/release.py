@@ -111,10 +111,10 @@ def check_wheel(wheel: Path, jars: list[Path]) -> None:
     relative = re.findall(r"\]\((?!https?://|#)[^)]*\)", parsed.description or "")
     if relative or parsed.description_content_type != "text/markdown":
         stop(f"the page of the package index would have broken links: {relative[:5]}")
-    if shutil.which("twine") is None:
-        say("twine is not installed; its check of the page was NOT run")
-    elif subprocess.run(["twine", "check", "--strict", str(wheel)], check=False).returncode:  # noqa: S603, S607
-        stop("twine refuses the wheel")
+    archives = map(str, DIST.glob("lockgate-*.tar.gz"))
+    twine = [sys.executable, "-m", "twine", "check", "--strict", str(wheel), *archives]
+    if subprocess.run(twine, check=False).returncode:  # noqa: S603
+        stop("twine refuses the wheel or the source archive")
 
 
 def maven_bundle(jar: Path, out: Path) -> Path:
