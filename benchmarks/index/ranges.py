@@ -15,7 +15,7 @@ from lockgate.framework.io.cache.cached_files import CachedFileSystem
 from lockgate.framework.io.cache.range_cache import RangeCache
 
 BENCH = "index"
-FIRST_BYTE_SECONDS, BYTES_A_SECOND = 0.015, 90e6
+FIRST_BYTE_SECONDS, BYTES_PER_SECOND = 0.015, 90e6
 RANGES_A_FILE, FILES = 6, 40
 LENGTHS = (4_000, 60_000, 200_000)
 
@@ -37,7 +37,7 @@ class _FarInput:
     def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         found = []
         for offset, length in ranges:
-            time.sleep(FIRST_BYTE_SECONDS + length / BYTES_A_SECOND)
+            time.sleep(FIRST_BYTE_SECONDS + length / BYTES_PER_SECOND)
             self._file.seek(offset)
             found.append(self._file.read(length))
         return found

@@ -1,4 +1,4 @@
-"""Apache ORC files with encrypted columns: read into Arrow, written from it."""
+"""Reading and writing Apache ORC files with encrypted columns as Arrow tables."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.integrity.header import ATTRIBUTE
-from lockgate.framework.orc.integrity.tag_maker import forget_tags
+from lockgate.framework.orc.integrity.tag_maker import remove_tags
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def stripped(file: Path, target: Path, *, attribute: bool, items: bool) -> Path:
     source.close()
     footer, kept = tail.footer, list(tail.footer.metadata)
     if attribute and items:
-        forget_tags(footer)
+        remove_tags(footer)
     elif attribute:
         del footer.types[0].attributes[:]
     else:

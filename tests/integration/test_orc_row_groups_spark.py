@@ -86,7 +86,7 @@ def no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_result_is_full_scan_then_filter(name: str, files: dict[str, str], rows: pa.Table) -> None:
+def test_skipping_equals_a_full_scan(name: str, files: dict[str, str], rows: pa.Table) -> None:
     rng = random.Random(name)
     with EncryptedOrcFile(Path(files[name]), KEYS, timestamp_unit="us", threads=1) as file:
         everything = file.read()
@@ -113,7 +113,7 @@ def test_every_column_is_sliced_alone(name: str, files: dict[str, str], rows: pa
 
 
 @pytest.mark.parametrize("name", [name for name, (_, encrypted, _) in FILES.items() if encrypted])
-def test_without_the_key_the_mask_is_judged(name: str, files: dict[str, str]) -> None:
+def test_without_the_key_the_mask_is_compared(name: str, files: dict[str, str]) -> None:
     rng = random.Random(name)
     with warnings.catch_warnings(), EncryptedOrcFile(files[name], timestamp_unit="us", threads=1) as file:
         warnings.simplefilter("ignore", MaskedDataWarning)

@@ -1,1 +1,1 @@
-"""Column encryption as the ORC standard has it: options, keys of files and stripes, ciphers."""
+"""Column encryption of the ORC standard: options, keys of files and stripes, ciphers."""

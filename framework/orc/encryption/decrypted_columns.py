@@ -1,8 +1,7 @@
-"""Values of encrypted columns that would be stored in the clear, recognised by metadata of their Arrow
-fields.
+"""Detection of decrypted values that would be written in the clear, by marks on their Arrow fields.
 
-Readers put a mark on the field of each column that they decrypted. Arrow keeps it while columns are selected,
-filtered and put together; what is computed from a column, or goes through pandas, has none.
+Readers mark the field of each column that they decrypted. Arrow keeps the mark while columns are selected,
+filtered and combined; computed columns, and columns that went through pandas, have none.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-# Metadata of a column with decrypted values: of which table or file they are, and how it encrypts them.
+# Metadata of a column with decrypted values: their table or file, and their encryption there.
 MARK = "lockgate.encrypted"
 ENCRYPTED = MARK.encode()
 
@@ -22,30 +21,30 @@ Marks: TypeAlias = "Sequence[Mark]"
 
 
 def file_mark(name: str, column: str, parts: Iterable[tuple[Sequence[str], str]]) -> Mark:
-    """Return the mark of a column of a file; `parts` are the paths that are encrypted, and their keys."""
+    """Return the mark for a column of a file; `parts` are its encrypted paths with their keys."""
     entries = [{"path": list(path), "key": key, "mask": None} for path, key in parts]
     return {"table": name, "column": column, "entries": entries}
 
 
 def with_mark(field: pa.Field, mark: Mark | None) -> pa.Field:
-    """Return the field with a mark, if there is one."""
+    """Return the field with the mark; unchanged if the mark is None."""
     if mark is None:
         return field
     return field.with_metadata({**(field.metadata or {}), ENCRYPTED: json.dumps(mark).encode()})
 
 
 def shown_columns(schema: pa.Schema, encrypted: Collection[str]) -> dict[str, Marks]:
-    """Return the columns with marks that are not among those the target encrypts, whatever their case."""
-    hidden = {name.lower() for name in encrypted}
+    """Return the marked columns that the target does not encrypt; names compare without case."""
+    encrypted_names = {name.lower() for name in encrypted}
     return {
         field.name: [json.loads(field.metadata[ENCRYPTED])]
         for field in schema
-        if ENCRYPTED in (field.metadata or {}) and field.name.lower() not in hidden
+        if ENCRYPTED in (field.metadata or {}) and field.name.lower() not in encrypted_names
     }
 
 
 def exposure_message(target: str, shown: Mapping[str, Marks], how: str) -> str:
-    """Return which values `target` gets in the clear, and by `how` what to do."""
+    """Return the message that `target` gets decrypted values in the clear; `how` is the advice."""
     flows = []
     for column, marks in shown.items():
         origins = sorted({f"{each['column']} of {each['table']}" for each in marks})
@@ -54,7 +53,7 @@ def exposure_message(target: str, shown: Mapping[str, Marks], how: str) -> str:
 
 
 def suggested_entries(shown: Mapping[str, Marks]) -> str:
-    """Return entries of `orc.encrypt` under the keys that the values had where they come from."""
+    """Return entries of `orc.encrypt` with the keys that the values have at their origin."""
     return ";".join(sorted(f"{_key(marks)}:{column}" for column, marks in shown.items()))
 
 

@@ -1,6 +1,4 @@
-"""`orc.encrypt` and `orc.mask`: the encrypted columns, their keys, and the masks for readers without the
-key.
-"""
+"""The options `orc.encrypt` and `orc.mask`: encrypted columns, their keys, and their masks."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.orc.format.column_paths import ColumnTree, split
 
-# The names that Apache's parser takes without backticks.
+# Names that Apache's parser accepts without backticks.
 _SIMPLE = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -30,7 +28,7 @@ class Mask:
     SHA256: ClassVar[Mask]
 
     def __str__(self) -> str:
-        """Return the mask as `orc.mask` and the files spell it: ``redact,Xx9,`2000 _ _` ``."""
+        """Return the mask in the form of `orc.mask` and of files: ``redact,Xx9,`2000 _ _` ``."""
         return ",".join(
             each if _SIMPLE.fullmatch(each) else "`" + each.replace("`", "``") + "`"
             for each in (self.name, *self.parameters)
@@ -43,9 +41,9 @@ Mask.SHA256 = Mask("sha256")
 
 @dataclass(frozen=True)
 class Encryption:
-    """The encrypted columns of a schema: key name by column, and mask by column or by part of one.
+    """The encrypted columns of a schema: key name by column, and mask by column or nested column.
 
-    A part of a column is written as its path: `address.zip`, `list._elem.q`, `map._value`.
+    Nested columns are named by their path: `address.zip`, `list._elem.q`, `map._value`.
     """
 
     keys: Mapping[str, str]
@@ -56,7 +54,7 @@ class Encryption:
 
     @property
     def columns(self) -> list[str]:
-        """The encrypted columns, in the order they were named."""
+        """The encrypted columns, in the order of the option."""
         return list(self.keys)
 
     def mask_of(self, column: str) -> Mask:
@@ -66,25 +64,26 @@ class Encryption:
 
 @checked_arguments
 def parse_encrypt(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, str]:
-    """Read `orc.encrypt`, written `key:column,column;key:column`, as key name by column.
+    """Parse `orc.encrypt`, written `key:column,column;key:column`, into key name by column.
 
-    With `columns`, names of top-level columns or a schema, each column must be one of them or (as far as a
-    schema tells) a part of one: `ColumnNotFoundError` otherwise. `OptionError` if the text is malformed,
-    names a column twice, or numbers columns instead of naming them.
+    With `columns`, names of top-level columns or a schema, raises `ColumnNotFoundError` for a column that is
+    not one of them or, if it is a schema, nested in one. `OptionError` if the text is malformed, names a
+    column twice, or has numbers instead of names.
     """
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for column, head in _entries("orc.encrypt", "pii:ssn,email;fin:salary", text, columns):
         if len(head) != 1:
             raise OptionError(f"orc.encrypt: {','.join(head)!r} is not the name of one key")
-        found[column] = head[0]
-    return found
+        keys[column] = head[0]
+    return keys
 
 
 @checked_arguments
 def parse_mask(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, Mask]:
-    """Read `orc.mask`, written `nullify:column;redact,Xx9:column,column`, as mask by column; errors as above.
+    """Parse `orc.mask`, written `nullify:column;redact,Xx9:column,column`, into mask by column.
 
-    Parameters follow the name of a mask, between backticks if they are more than letters, digits and `_`.
+    Parameters follow the name of a mask, in backticks if they have other characters than letters, digits and
+    `_`. Raises the errors of `parse_encrypt`.
     """
     return {
         column: Mask(head[0], tuple(head[1:]))
@@ -95,7 +94,7 @@ def parse_mask(text: str | None, columns: Iterable[str] | pa.Schema | None = Non
 def _entries(
     option: str, example: str, text: str | None, columns: Iterable[str] | pa.Schema | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield each column with what stands before the colon, taken apart at its commas."""
+    """Yield each column with the names before its colon, split at commas."""
     tree = ColumnTree(columns) if isinstance(columns, pa.Schema) else None
     all_names = (
         columns.names if isinstance(columns, pa.Schema) else None if columns is None else list(columns)
@@ -120,7 +119,7 @@ def _entries(
 
 
 def _split(option: str, text: str, separator: str) -> list[str]:
-    """Take `text` apart at a separator that is not between backticks."""
+    """Split `text` at separators that are not between backticks."""
     parts = [""]
     quoted = False
     for character in text:
@@ -140,7 +139,7 @@ def _unquoted(option: str, text: str) -> str:
     if not text or "`" in text or (option == "orc.mask" and not _SIMPLE.fullmatch(text)):
         raise OptionError(
             f"{option}: {text!r} cannot come before a colon; put a name or parameter with characters other "
-            "than letters, digits and _ between backticks, and leave none empty"
+            "than letters, digits and _ between backticks; none can be empty"
         )
     return text
 

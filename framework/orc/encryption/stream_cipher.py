@@ -1,4 +1,4 @@
-"""The cipher of ORC's streams and statistics: AES in counter mode, one counter range for each stream."""
+"""The cipher of ORC's streams and statistics: AES in counter mode with a counter range for each stream."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from cryptography.hazmat.primitives.ciphers import CipherContext
 from lockgate.framework.keys import aes_ctr
 
 BLOCK = 16
-# `update_into` asks for this much room after the output, though it writes nothing there.
+# `update_into` requires this many bytes after the output, though it writes nothing there.
 SLACK = BLOCK - 1
-# Stripes have three bytes of the counter.
+# The stripe number has three bytes in the counter.
 MAX_STRIPE = (1 << 24) - 1
 
 
 def initial_counter(column: int, kind: int, stripe: int, offset: int = 0) -> bytes:
-    """Return the 16 bytes that encryption of a stream starts from.
+    """Return the initial counter, 16 bytes, of a stream.
 
-    `stripe` counts from 1 and `offset` is in bytes of the stored stream (ORC v1 specification, "Column
+        `stripe` counts from 1, and `offset` is in bytes of the stored stream (ORC v1 specification, "Column
     Encryption").
     """
     return (
@@ -28,7 +28,7 @@ def initial_counter(column: int, kind: int, stripe: int, offset: int = 0) -> byt
 
 
 def stream_cipher(key: bytes, column: int, kind: int, stripe: int) -> CipherContext:
-    """Return a cipher for a stream from its first byte."""
+    """Return a cipher that starts at the first byte of a stream."""
     return aes_ctr(key, initial_counter(column, kind, stripe))
 
 

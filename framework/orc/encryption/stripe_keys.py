@@ -1,4 +1,4 @@
-"""Proving the keys of single stripes, which differ from the file's where files were merged."""
+"""Checks of stripe keys, which differ from the file's keys in merged files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from lockgate.framework.orc.sources.file_source import Source
 def prove_stripe_keys(
     source: Source, tail: Tail, variants: Variants, stripe: Stripe, columns: frozenset[int] | None = None
 ) -> None:
-    """Raise `WrongKeyError` if a key that is only this stripe's does not open the stripe's row index; of the
-    keys that `columns` need, if they are given.
+    """Raise `WrongKeyError` if a key of this stripe does not decrypt the stripe's row index.
 
-    A key that opened the file's statistics needs no other proof; a stripe without row index offers none.
+
+    With `columns`, only their keys are checked. A key that decrypted the file's statistics is proven already;
+    a stripe without row index cannot prove a key.
     """
     for stream in stripe.streams:
         variant = stream.variant

@@ -1,4 +1,4 @@
-"""The encrypted columns of a file: their keys, which of these are held, and the masks of the others."""
+"""The encrypted columns of a file: their keys, whether the caller holds them, and their masks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import StreamKind, TypeKind, check_text, corrupt
 from lockgate.framework.orc.format.tail import Tail
 
-# More values than a column within lists has in any file.
-_MOST_VALUES = 1 << 48
+# No column inside lists has more values in a file.
+_MAX_VALUES = 1 << 48
 
 
 @dataclass(frozen=True)
 class EncryptedColumn:
-    """Public facts of an encrypted column: the key it needs and the mask shown without it.
+    """An encrypted column: its key, and the mask that readers get without the key.
 
-    `column` is the top-level column, `path` the encrypted part of it (`address.zip`), mostly the same.
+    `column` is the top-level column, `path` its encrypted part (`address.zip`), often the same. `open` is
+    true if the key was available.
     """
 
     column: str
@@ -34,18 +35,18 @@ class EncryptedColumn:
 
 
 class Variants:
-    """The encrypted variants of a file, opened as far as the keys reach.
+    """The encrypted variants of a file; those with an available key are open.
 
-    A key that is missing or denied leaves its columns masked, unless `strict`; a wrong key or a silent key
-    service is always an error. Every key is proven on the variant's encrypted statistics before anything is
-    decoded with it.
+    If a key is missing or denied, its columns are read as masks, or with `strict` an error is raised. A wrong
+    key or an unavailable key service is always an error. Each key is proven on the variant's encrypted
+    statistics before use.
     """
 
     def __init__(self, tail: Tail, keys: KeyProvider, *, strict: bool = False) -> None:
         self._tail = tail
         self._provider = keys
         self._local_keys: dict[tuple[int, bytes], bytes] = {}
-        self._asking = threading.Lock()
+        self._unwrap_lock = threading.Lock()
         self._proven: set[tuple[int, bytes]] = set()
         self._variants = list(tail.footer.encryption.variants)
         self._keys = [_key(tail, variant) for variant in self._variants]
@@ -53,7 +54,7 @@ class Variants:
         self._stripe_ids, self._stripe_keys = _stripe_keys(tail)
         self.failures: dict[int, EncryptionKeyError] = {}
         self.statistics: dict[int, list[proto.Message]] = {}
-        self._owner: dict[int, int] = {}
+        self._variant_by_column: dict[int, int] = {}
         for number in range(len(self._variants)):
             self._open(number)
         if strict and self.failures:
@@ -67,43 +68,44 @@ class Variants:
         return f"Variants({', '.join(f'{column.column}: {column.key}' for column in self.columns())})"
 
     def variant_of(self, column: int) -> int | None:
-        """Return the open variant that column number `column` is read from; None if not encrypted, or
-        masked.
-        """
-        return self._owner.get(column)
+        """Return the open variant from which a column is read; None if it is not encrypted or is masked."""
+        return self._variant_by_column.get(column)
 
     def columns(self) -> list[EncryptedColumn]:
-        """Return the encrypted columns in the order of the schema; nested ones by the top-level column."""
-        found: dict[int, EncryptedColumn] = {}
+        """Return the encrypted columns in the order of the schema."""
+        columns: dict[int, EncryptedColumn] = {}
         for number, variant in enumerate(self._variants):
-            opened = self._owner.get(variant.root) is not None
+            opened = self._variant_by_column.get(variant.root) is not None
             name = self._tail.types.top_name(variant.root)
-            if variant.root not in found or self._owner.get(variant.root) == number:
-                found[variant.root] = EncryptedColumn(
+            if variant.root not in columns or self._variant_by_column.get(variant.root) == number:
+                columns[variant.root] = EncryptedColumn(
                     name,
                     self._keys[number],
                     self._mask(variant.root),
                     opened,
-                    self._named(variant.root),
+                    self._path(variant.root),
                 )
-        return [found[root] for root in sorted(found)]
+        return [columns[root] for root in sorted(columns)]
 
     def roots(self) -> list[int]:
         """Return the numbers of the encrypted columns."""
         return sorted({variant.root for variant in self._variants})
 
     def masked_roots(self) -> dict[int, str]:
-        """Return the numbers of the encrypted columns that are read as masks, and which mask that is."""
-        return {root: self._mask(root) for root in self.roots() if root not in self._owner}
+        """Return the masks of the encrypted columns that are read as masks, by column number."""
+        return {root: self._mask(root) for root in self.roots() if root not in self._variant_by_column}
 
     def unlock(self, stripes: Iterable[int], columns: Collection[int]) -> None:
-        """Ask for every key that these columns need in these stripes; in merged files stripes have their own.
+        """Unwrap all keys that these columns need in these stripes; in merged files, stripes have their own
+        keys.
 
-        So a key service that does not answer is found before anything is decoded.
+        This detects an unavailable key service before decoding begins.
         """
-        wanted = {self._owner[column] for column in columns if column in self._owner}
+        needed_variants = {
+            self._variant_by_column[column] for column in columns if column in self._variant_by_column
+        }
         for stripe in stripes:
-            for variant in wanted:
+            for variant in needed_variants:
                 self.stripe_key(variant, stripe)
 
     def root(self, variant: int) -> int:
@@ -111,9 +113,7 @@ class Variants:
         return int(self._variants[variant].root)
 
     def stripe_id(self, stripe: int) -> int:
-        """Return the number of a stripe in the counters of its streams; differs from its index in merged
-        files.
-        """
+        """Return the stripe number for the counters of streams; it differs from the index in merged files."""
         return self._stripe_ids[stripe]
 
     def stripe_key(self, variant: int, stripe: int) -> bytes:
@@ -125,11 +125,11 @@ class Variants:
         return self._keys[variant]
 
     def is_proven(self, variant: int, stripe: int) -> bool:
-        """Return whether the key of a variant in a stripe is known to be the right one."""
+        """Return whether the key of a variant in a stripe was proven."""
         return (variant, self._stripe_keys[stripe][variant]) in self._proven
 
     def set_proven(self, variant: int, stripe: int) -> None:
-        """Note that the key of a variant in a stripe is the right one."""
+        """Record that the key of a variant in a stripe was proven."""
         self._proven.add((variant, self._stripe_keys[stripe][variant]))
 
     def footer_key(self, variant: int) -> bytes:
@@ -137,7 +137,7 @@ class Variants:
         return self._local_key(variant, self._variants[variant].encrypted_key)
 
     def stripe_statistics(self, variant: int) -> list[proto.Message]:
-        """Return the streams that hold a variant's stripe statistics."""
+        """Return the streams of a variant's stripe statistics."""
         return list(self._variants[variant].stripe_statistics)
 
     def __iter__(self) -> object:
@@ -145,8 +145,8 @@ class Variants:
 
     def _open(self, number: int) -> None:
         variant = self._variants[number]
-        if variant.root in self._owner:
-            return  # The first variant whose key is held is the one to read.
+        if variant.root in self._variant_by_column:
+            return  # Columns are read from the first variant with an available key.
         try:
             key = self.footer_key(number)
         except (KeyMissingError, KeyDeniedError) as error:
@@ -156,23 +156,23 @@ class Variants:
         self._proven.add((number, variant.encrypted_key))
         self.failures.pop(variant.root, None)
         for column in self._tail.types.subtree(variant.root):
-            self._owner.setdefault(column, number)
+            self._variant_by_column.setdefault(column, number)
 
     def _strict_message(self, root: int, error: EncryptionKeyError) -> str:
-        return f"column {self._named(root)!r} of {self._tail.name} cannot be read: {error}"
+        return f"column {self._path(root)!r} of {self._tail.name} cannot be read: {error}"
 
-    def _named(self, root: int) -> str:
+    def _path(self, root: int) -> str:
         return self._tail.types.path(root) or "<all rows>"
 
     def _local_key(self, variant: int, encrypted: bytes) -> bytes:
-        held = self._local_keys.get((variant, encrypted))
-        if held is not None:
-            return held
-        with self._asking:  # Several threads may want the same key, which is asked for once.
-            held = self._local_keys.get((variant, encrypted))
-            if held is None:
-                held = self._local_keys[variant, encrypted] = self._unwrap(variant, encrypted)
-        return held
+        key = self._local_keys.get((variant, encrypted))
+        if key is not None:
+            return key
+        with self._unwrap_lock:  # Threads that need the same key unwrap it once.
+            key = self._local_keys.get((variant, encrypted))
+            if key is None:
+                key = self._local_keys[variant, encrypted] = self._unwrap(variant, encrypted)
+        return key
 
     def _unwrap(self, variant: int, encrypted: bytes) -> bytes:
         key = self._keys[variant]
@@ -185,7 +185,7 @@ class Variants:
         return self._provider.decrypt_local_key(key, encrypted)
 
     def _prove(self, number: int, key: bytes) -> list[proto.Message]:
-        """Decrypt a variant's file statistics: with a wrong key they are noise, which does not parse."""
+        """Decrypt a variant's file statistics; with a wrong key the result does not parse."""
         variant, tail = self._variants[number], self._tail
         raw = crypt(key, variant.root, StreamKind.FILE_STATISTICS, tail.stripes + 1, variant.file_statistics)
         try:
@@ -193,15 +193,15 @@ class Variants:
         except (ValueError, proto.DecodeError):
             statistics = None
         count = len(tail.types.subtree(variant.root))
-        most = _MOST_VALUES if _repeats(tail, variant.root) else tail.footer.number_of_rows
+        max_values = _MAX_VALUES if _is_repeated(tail, variant.root) else tail.footer.number_of_rows
         if (
             statistics is None
             or len(statistics.column) != count
-            or not _plausible(statistics.column[0], most)
+            or not _plausible(statistics.column[0], max_values)
         ):
             raise WrongKeyError(
                 f"the key {self._keys[number]} does not open column "
-                f"{self._named(variant.root)!r} of {tail.name}: "
+                f"{self._path(variant.root)!r} of {tail.name}: "
                 "the file was written with another key, or its encrypted statistics are damaged"
             )
         return list(statistics.column)
@@ -210,13 +210,13 @@ class Variants:
         return self._masks.get(root, "nullify")
 
 
-def _plausible(statistics: proto.Message, most: int) -> bool:
-    # Without compression there is no framing to break, so the number of values must fit as well.
-    return bool(statistics.HasField("number_of_values") and statistics.number_of_values <= most)
+def _plausible(statistics: proto.Message, max_values: int) -> bool:
+    # Without compression, noise may parse, so the number of values is checked, too.
+    return bool(statistics.HasField("number_of_values") and statistics.number_of_values <= max_values)
 
 
-def _repeats(tail: Tail, column: int) -> bool:
-    """Return whether a column is in a list or map, where it may have more values than there are rows."""
+def _is_repeated(tail: Tail, column: int) -> bool:
+    """Return whether a column is inside a list or map, so that it may have more values than rows."""
     return any(
         type_.kind in (TypeKind.LIST, TypeKind.MAP) and number < column <= tail.types.last[number]
         for number, type_ in enumerate(tail.types.types[:column])
@@ -238,8 +238,8 @@ def _masks(tail: Tail) -> dict[int, str]:
 
 
 def _stripe_keys(tail: Tail) -> tuple[list[int], list[list[bytes]]]:
-    """Return, for each stripe, its number and encrypted keys; what one leaves out continues the one
-    before.
+    """Return the number and the encrypted keys of each stripe; a stripe without them continues the previous
+    stripe's.
     """
     numbers: list[int] = []
     keys: list[list[bytes]] = []

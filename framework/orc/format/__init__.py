@@ -1,1 +1,1 @@
-"""The ORC format: tails, stripes, streams, statistics and types as they are written."""
+"""The ORC file format: tails, stripes, streams, statistics and types."""

@@ -1,7 +1,7 @@
-"""Bloom filters: whether a value may be among those of a row group.
+"""Bloom filters of ORC: whether a row group may contain a value.
 
-As ORC's writers fill them ("Bloom Filter Index" in the ORC v1 specification): numbers are hashed by Thomas
-Wang's hash of 64 bits, texts and binaries by the 64 bits of Murmur3 that Hive made of it, decimals as text.
+ORC's writers ("Bloom Filter Index" in the ORC v1 specification) hash numbers by Thomas Wang's 64-bit hash,
+texts and binaries by Hive's 64-bit variant of Murmur3, and decimals as text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST, _SECOND = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _UTF8_UTC = 1
 _NUMBERS = frozenset({TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG})
 _FLOATS = frozenset({TypeKind.FLOAT, TypeKind.DOUBLE})
-# CHAR is left out: writers do not agree whether its padding is hashed.
+# Not CHAR: writers differ in whether they hash its padding.
 _BYTES = frozenset({TypeKind.STRING, TypeKind.VARCHAR, TypeKind.BINARY})
 _EQUALITY = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN})
 _UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
@@ -33,10 +33,10 @@ _UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 def hashes_of(
     node: Comparison, kind: TypeKind, type_: pa.DataType, encoding: proto.Message, zone: str
 ) -> list[int] | None:
-    """Return the hashes of which at least one is in the filter of any row group where `node` is true.
+    """Return hashes of which every row group with a match of `node` has at least one in its Bloom filter.
 
-    None if a Bloom filter cannot say: another operator, a type that is not hashed, NaN (many of them are
-    equal). `encoding` and `zone`, the writer's time zone, are those of the column's stripe.
+    None if a Bloom filter cannot help: another operator, a type without a hash, or NaN, which has many bit
+    patterns. `encoding` and `zone`, the writer's time zone, come from the column's stripe.
     """
     if node.op not in _EQUALITY or encoding.bloom_encoding != _UTF8_UTC:
         return None
@@ -50,22 +50,22 @@ def hashes_of(
             continue
         ranked = rank_of(literal, type_)
         if ranked.rank is Rank.AT and ranked.value is not None:
-            found = _hashes(ranked.value, kind)
-            if found is None:
+            literal_hashes = _hashes(ranked.value, kind)
+            if literal_hashes is None:
                 return None
-            hashes.extend(found)
+            hashes.extend(literal_hashes)
     return hashes
 
 
 def may_hold(bloom: proto.Message, hashes: Iterable[int]) -> bool:
-    """Return whether one of the hashed values may be in the filter; False is certain."""
+    """Return whether the filter may contain one of the hashed values; False means that it contains none."""
     bits, functions = bloom.utf8bitset, bloom.num_hash_functions
     if not bits or len(bits) % 8 or not functions:
         return True
-    return any(_holds(bits, functions, value) for value in hashes)
+    return any(_contains(bits, functions, value) for value in hashes)
 
 
-def _holds(bits: bytes, functions: int, value: int) -> bool:
+def _contains(bits: bytes, functions: int, value: int) -> bool:
     low, high = value & 0xFFFF_FFFF, value >> 32
     for number in range(1, functions + 1):
         combined = (low + number * high) & 0xFFFF_FFFF
@@ -83,7 +83,7 @@ def _hashes(value: pa.Scalar, kind: TypeKind) -> list[int] | None:
     if kind is TypeKind.DATE:
         return [hash_long(int(value.value))]
     if kind in _FLOATS:
-        return _of_float(float(value.as_py()))
+        return _float_hashes(float(value.as_py()))
     if kind in _BYTES:
         content = plain(value)
         return [hash_bytes(content)] if isinstance(content, bytes) else None
@@ -94,29 +94,29 @@ def _hashes(value: pa.Scalar, kind: TypeKind) -> list[int] | None:
     return None
 
 
-def _of_float(value: float) -> list[int] | None:
+def _float_hashes(value: float) -> list[int] | None:
     if value != value:
         return None
-    # Zero equals minus zero, but not bit by bit.
+    # Zero and minus zero are equal but have different bits.
     values = (0.0, -0.0) if value == 0 else (value,)
-    return [hash_long(struct.unpack("<q", struct.pack("<d", each))[0]) for each in values]
+    return [hash_long(struct.unpack("<q", struct.pack("<d", number))[0]) for number in values]
 
 
 def _decimal_texts(value: Decimal) -> set[str]:
-    """Spell it as Java and C++ do: without zeros at the end of the fraction; also with them, to be safe."""
-    whole = f"{value:f}"
-    short = whole.rstrip("0").rstrip(".") if "." in whole else whole
-    return {whole, "0" if short in ("-0", "") else short}
+    """Return the texts that writers hash: without trailing zeros, as Java and C++ do, and with them."""
+    text = f"{value:f}"
+    shortest = text.rstrip("0").rstrip(".") if "." in text else text
+    return {text, "0" if shortest in ("-0", "") else shortest}
 
 
 def _millis(nanoseconds: Any) -> set[int]:
-    """Return milliseconds as some writer hashes them: rounded down or, before 1970, up."""
+    """Return the milliseconds that writers may hash: rounded down, and before 1970 also rounded up."""
     millis = nanoseconds // 1_000_000
     return {millis, millis + 1} if nanoseconds < 0 else {millis}
 
 
 def hash_long(value: int) -> int:
-    """Hash 64 bits by Thomas Wang's function, with shifts to the right that keep the sign, as in Java."""
+    """Return Thomas Wang's 64-bit hash; right shifts keep the sign, as in Java."""
     key = value & _WORD
     key = (~key + (key << 21)) & _WORD
     key ^= _shifted(key, 24)
@@ -133,14 +133,14 @@ def _shifted(key: int, bits: int) -> int:
 
 
 def hash_bytes(data: bytes) -> int:
-    """Return the 64 bits of Murmur3 as Hive computes them."""
+    """Return Hive's 64-bit variant of Murmur3."""
     value = _SEED
-    whole = len(data) // 8 * 8
-    for (block,) in struct.iter_unpack("<Q", data[:whole]):
+    blocks_end = len(data) // 8 * 8
+    for (block,) in struct.iter_unpack("<Q", data[:blocks_end]):
         value ^= _scrambled(block)
         value = (_rotated(value, 27) * 5 + 0x52DCE729) & _WORD
-    if whole < len(data):
-        value ^= _scrambled(int.from_bytes(data[whole:], "little"))
+    if blocks_end < len(data):
+        value ^= _scrambled(int.from_bytes(data[blocks_end:], "little"))
     value ^= len(data)
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         value = (value ^ value >> 33) * factor & _WORD

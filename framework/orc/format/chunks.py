@@ -1,4 +1,4 @@
-"""Chunks: how ORC compresses and frames streams and metadata."""
+"""Compression chunks: ORC's framing of streams and metadata."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lockgate.framework.orc.format.layout import Compression
 
 HEADER_LENGTH = 3
 DEFAULT_BLOCK_SIZE = 256 * 1024
-# A chunk's length has 23 bits.
+# The length field of a chunk has 23 bits.
 MAX_BLOCK_SIZE = (1 << 23) - 1
 
 Buffer = bytes | bytearray | memoryview
 
 
 def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
-    """Return the content of a chunked stream.
+    """Return the decompressed content of a chunked stream.
 
-    Raises `ValueError` that says what is wrong if the chunks do not fill `data` exactly, do not decompress,
-    hold more than `block_size` bytes each, or more together than metadata of this size may unpack to
-    (`io.limits`); `UnsupportedFormatError` for LZO and Brotli.
+    Raises `ValueError` with the reason if the chunks do not fill `data` exactly, do not decompress, have more
+    than `block_size` bytes each, or together more than the limit for data of this size (`io.limits`). Raises
+    `UnsupportedFormatError` for LZO and Brotli.
     """
     if codec is Compression.NONE:
         return bytes(data)
@@ -32,7 +32,7 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
     view = memoryview(data)
     content: list[bytes] = []
     position, end = 0, len(view)
-    left = most_unpacked(end)
+    remaining = most_unpacked(end)
     while position < end:
         if position + HEADER_LENGTH > end:
             raise ValueError("a chunk header is cut off")
@@ -46,11 +46,11 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
         chunk = bytes(view[position : position + length])
         position += length
         if not header & 1:
-            chunk = _checked(decompress, chunk, block_size)
+            chunk = _decompress(decompress, chunk, block_size)
         if len(chunk) > block_size:
             raise ValueError(f"a chunk holds more than the {block_size} bytes of a block")
-        left -= len(chunk)
-        if left < 0:
+        remaining -= len(chunk)
+        if remaining < 0:
             raise ValueError(
                 f"its {end} bytes unpack to more than {most_unpacked(end)}; if the file is genuine, set "
                 f"{LIMIT_VARIABLE} to a larger number of bytes"
@@ -60,7 +60,7 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
 
 
 def frame(codec: Compression, data: bytes, block_size: int) -> bytes:
-    """Put `data` into chunks stored as they are, which every reader accepts whatever the codec."""
+    """Return `data` in uncompressed chunks, which every reader accepts for any codec."""
     if codec is Compression.NONE:
         return data
     parts: list[bytes] = []
@@ -71,7 +71,7 @@ def frame(codec: Compression, data: bytes, block_size: int) -> bytes:
     return b"".join(parts)
 
 
-def _checked(decompress: Callable[[bytes, int], bytes], chunk: bytes, block_size: int) -> bytes:
+def _decompress(decompress: Callable[[bytes, int], bytes], chunk: bytes, block_size: int) -> bytes:
     try:
         return decompress(chunk, block_size)
     except (OSError, zlib.error, pa.ArrowException, IndexError) as error:
@@ -79,30 +79,30 @@ def _checked(decompress: Callable[[bytes, int], bytes], chunk: bytes, block_size
 
 
 def _decompressor(codec: Compression) -> Callable[[bytes, int], bytes]:
-    found = _DECOMPRESSORS.get(codec)
-    if found is None:
+    decompress = _DECOMPRESSORS.get(codec)
+    if decompress is None:
         raise UnsupportedFormatError(
             f"{codec.name} compression is not supported; rewrite the file with ZSTD, ZLIB, SNAPPY or LZ4"
         )
-    return found
+    return decompress
 
 
-def _snappy(chunk: bytes, most: int) -> bytes:
-    return _sized("snappy", chunk, snappy_size(chunk), most)
+def _snappy(chunk: bytes, max_size: int) -> bytes:
+    return _decompress_arrow("snappy", chunk, snappy_size(chunk), max_size)
 
 
-def _lz4(chunk: bytes, most: int) -> bytes:
-    return _sized("lz4_raw", chunk, _lz4_size(chunk), most)
+def _lz4(chunk: bytes, max_size: int) -> bytes:
+    return _decompress_arrow("lz4_raw", chunk, _lz4_size(chunk), max_size)
 
 
-def _sized(codec: str, chunk: bytes, size: int, most: int) -> bytes:
-    if size > most:
-        raise ValueError(f"a chunk holds more than the {most} bytes of a block")
+def _decompress_arrow(codec: str, chunk: bytes, size: int, max_size: int) -> bytes:
+    if size > max_size:
+        raise ValueError(f"a chunk holds more than the {max_size} bytes of a block")
     return bytes(pa.Codec(codec).decompress(chunk, decompressed_size=size, asbytes=True))
 
 
 def _lz4_size(chunk: bytes) -> int:
-    """Return how much an LZ4 block holds: it does not say so itself, and Arrow must be told exactly."""
+    """Return the decompressed size of an LZ4 block: the block does not store it, and Arrow needs it."""
     size = position = 0
     while position < len(chunk):
         token = chunk[position]

@@ -1,4 +1,4 @@
-"""Columns by the paths that Apache ORC spells: `ssn`, `address.zip`, `list._elem.q`, `map._key`."""
+"""Columns by Apache ORC's paths: `ssn`, `address.zip`, `list._elem.q`, `map._key`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIMPLE = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class OrcColumn:
-    """A column of a schema: its path, its field, and the numbers it and all in it have in an ORC file.
+    """A column of a schema: its path, its field, and the column numbers of its subtree in an ORC file.
 
     `is_key` marks the keys of a map, which are never null.
     """
@@ -38,18 +38,18 @@ class OrcColumn:
 
     @property
     def name(self) -> str:
-        """The path as text; a top-level column is called by its bare name."""
+        """The path as text; the name alone for a top-level column."""
         return self.path[0] if len(self.path) == 1 else spell(self.path)
 
     def walk(self) -> Iterator[OrcColumn]:
-        """Yield the column and all in it, in the order of their numbers."""
+        """Yield the column and its descendants, in the order of their numbers."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 class ColumnTree:
-    """All columns of a schema, numbered as an ORC file numbers them: in pre-order, the root struct is 0."""
+    """The columns of a schema, numbered as in an ORC file: in pre-order, with the root struct as 0."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.top: list[OrcColumn] = []
@@ -65,25 +65,25 @@ class ColumnTree:
         return self._by_path.get(path)
 
     def find(self, option: str, text: str) -> OrcColumn:
-        """Return the column that `text` names for `option`; `ColumnNotFoundError` if there is none."""
-        found = self.get((text,)) or self.get(split(text))
-        if found is None:
+        """Return the column that `text` names in an option; `ColumnNotFoundError` if there is none."""
+        matching = self.get((text,)) or self.get(split(text))
+        if matching is None:
             paths = [column.name for column in self._by_path.values()]
             raise ColumnNotFoundError(f"{option}: there is no column {text!r}{nearest(text, paths)}")
-        return found
+        return matching
 
     def top_of(self, column: OrcColumn) -> OrcColumn:
-        """Return the top-level column that holds `column`."""
+        """Return the top-level column that contains `column`."""
         return self._by_path[column.path[:1]]
 
 
 def spell(path: Sequence[str]) -> str:
-    """Return a path as text; names that are more than letters, digits and `_` stand in backticks."""
+    """Return a path as text; names with other characters than letters, digits and `_` are in backticks."""
     return ".".join(name if _SIMPLE.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path)
 
 
 def split(text: str) -> Path:
-    """Return the names of a path; between backticks dots belong to the name, and two backticks are one."""
+    """Parse a path into names; in backticks, dots belong to the name and two backticks stand for one."""
     names: list[str] = []
     rest = text
     while True:
@@ -99,12 +99,12 @@ def split(text: str) -> Path:
 
 
 def find_column(types: TypeTree, text: str) -> int | None:
-    """Return the number in a file of the column that `text` names; None if the file has no such column."""
+    """Return the column number of a path in a file; None if the file has no such column."""
     if text in types.names:
         return types.top_level(text)
-    here = 0
+    number = 0
     for name in split(text):
-        type_ = types.types[here]
+        type_ = types.types[number]
         names = {
             TypeKind.STRUCT: list(type_.field_names),
             TypeKind.LIST: [ELEMENT],
@@ -113,8 +113,8 @@ def find_column(types: TypeTree, text: str) -> int | None:
         }.get(TypeKind(type_.kind), [])
         if name not in names:
             return None
-        here = int(type_.subtypes[names.index(name)])
-    return here
+        number = int(type_.subtypes[names.index(name)])
+    return number
 
 
 def _column(path: Path, field: pa.Field, number: int, *, is_key: bool = False) -> OrcColumn:
@@ -138,13 +138,15 @@ def _parts(type_: pa.DataType) -> list[tuple[str, pa.Field]]:
 
 
 def bloom_numbers(names: Sequence[str], tree: ColumnTree) -> list[int]:
-    """Return the numbers of the columns that get Bloom filters; `OptionError` for one that cannot."""
+    """Return the numbers of the columns for Bloom filters; `OptionError` for a column that cannot have
+    one.
+    """
     numbers: list[int] = []
     for name in names:
         column = tree.get((name,)) or tree.get(split(name))
         if column is None:
-            nested = [each.name for top in tree.top for each in top.walk()]
-            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, nested)}")
+            paths = [each.name for top in tree.top for each in top.walk()]
+            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, paths)}")
         if column.children:
             parts = ", ".join(each.name for each in column.walk() if not each.children)
             raise OptionError(

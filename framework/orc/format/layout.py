@@ -1,4 +1,4 @@
-"""The numbers of the ORC v1 format."""
+"""Constants of the ORC v1 format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAGIC = b"ORC"
 
 
 class StreamKind(IntEnum):
-    """Kinds of streams, by what they hold of a stripe."""
+    """Kinds of streams of a stripe."""
 
     PRESENT = 0
     DATA = 1
@@ -23,7 +23,7 @@ class StreamKind(IntEnum):
     BLOOM_FILTER_UTF8 = 8
     ENCRYPTED_INDEX = 9
     ENCRYPTED_DATA = 10
-    # These two are not in stripes; they stand in the counters of encrypted statistics.
+    # These two are no streams of stripes; the counters of encrypted statistics use them.
     STRIPE_STATISTICS = 100
     FILE_STATISTICS = 101
 
@@ -37,7 +37,7 @@ INDEX_KINDS = frozenset(
         *BLOOM_FILTERS,
     }
 )
-# These only say how long the encrypted part of a stripe is.
+# These have only the length of a stripe's encrypted part.
 PLACEHOLDERS = frozenset({StreamKind.ENCRYPTED_INDEX, StreamKind.ENCRYPTED_DATA})
 
 
@@ -78,11 +78,11 @@ class Compression(IntEnum):
 
 
 def corrupt(name: str, offset: int, what: str) -> CorruptFileError:
-    """Return the error for a file that breaks the format: which file, at which byte, and how."""
+    """Return the error for an invalid file, with the file's name, the offset and the reason."""
     return CorruptFileError(f"{name} is not a valid ORC file: at byte {offset}, {what}")
 
 
 def check_text(name: str, offset: int, what: str, *values: object) -> None:
-    """Raise `CorruptFileError` unless all `values` are text; protobuf hands out other bytes as they are."""
+    """Raise `CorruptFileError` unless all `values` are text; protobuf returns invalid UTF-8 as bytes."""
     if not all(isinstance(value, str) for value in values):
         raise corrupt(name, offset, f"{what} is not text")

@@ -1,4 +1,4 @@
-"""Columns that a reader needs for `addr.zip`: the leaf and its parents, nothing else."""
+"""The columns that a reader needs for a path such as `addr.zip`: the leaf and its parents."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from lockgate.framework.orc.format.types import TypeTree
 
 
 def top_level_of(types: TypeTree, path: str) -> int:
-    """Return the number of the top-level column that `path` names or leads into."""
+    """Return the number of the top-level column in which `path` lies."""
     return min(needed_columns(types, path) - {0})
 
 
 def needed_columns(types: TypeTree, path: str) -> set[int]:
-    """Return the numbers of the columns under `path` and of those that hold it, the root included.
+    """Return the numbers of the columns under `path` and of its parents, including the root.
 
-    A path names fields from the outside in, parted by dots. Lists and maps are walked through as Arrow does
-    (`orders.price`) or as ORC's Java tools spell it (`orders._elem.price`, `prices._value.euro`); the keys of
-    a map come with its values. A field whose own name has a dot is found too, and a top-level name comes
-    first. Raises `ColumnNotFoundError`.
+    A path is field names from the outside in, separated by dots. It passes through lists and maps as in Arrow
+    (`orders.price`) or as in ORC's Java tools (`orders._elem.price`, `prices._value.euro`); a map's keys
+    always come with its values. Field names may contain dots; a top-level name takes precedence. Raises
+    `ColumnNotFoundError`.
     """
     if path in types.names:
         return {0, *types.subtree(types.top_level(path))}
-    found = _walk(types, 0, path)
-    if found is None:
+    columns = _walk(types, 0, path)
+    if columns is None:
         raise ColumnNotFoundError(f"there is no column {path!r}{nearest(path, list(_paths(types)))}")
-    return {0, *found}
+    return {0, *columns}
 
 
 def _walk(types: TypeTree, column: int, path: str) -> set[int] | None:
-    """Return the columns under `path` inside `column`, and those in between."""
+    """Return the columns under `path` inside `column`, and those between; None if there are none."""
     for name, child in _steps(types, column):
         if path == name:
-            found: set[int] | None = set(types.subtree(child))
+            columns: set[int] | None = set(types.subtree(child))
         elif name and not path.startswith(f"{name}."):
             continue
         else:
-            found = _walk(types, child, path[len(name) + 1 :] if name else path)
-        if found is not None:
-            return {child, *found, *_companions(types, column, child)}
+            columns = _walk(types, child, path[len(name) + 1 :] if name else path)
+        if columns is not None:
+            return {child, *columns, *_companions(types, column, child)}
     return None
 
 
 def _steps(types: TypeTree, column: int) -> Iterator[tuple[str, int]]:
-    """Yield the names by which one may go on from a column; the empty one goes on without taking a name."""
+    """Yield the children of a column by path step; an empty step uses no name of the path."""
     type_ = types.types[column]
     if type_.kind == TypeKind.STRUCT:
         yield from zip(type_.field_names, type_.subtypes, strict=True)
@@ -57,7 +57,7 @@ def _steps(types: TypeTree, column: int) -> Iterator[tuple[str, int]]:
 
 
 def _companions(types: TypeTree, column: int, child: int) -> Iterable[int]:
-    """Return what else a column needs to be whole: a map is nothing without both of its sides."""
+    """Return the columns that must be read with a child: a map needs both keys and values."""
     if types.types[column].kind != TypeKind.MAP:
         return ()
     key, value = types.types[column].subtypes
@@ -65,6 +65,6 @@ def _companions(types: TypeTree, column: int, child: int) -> Iterable[int]:
 
 
 def _paths(types: TypeTree) -> Iterator[str]:
-    """Yield every path, for suggestions."""
+    """Yield all paths, for suggestions in errors."""
     for column in range(1, len(types)):
         yield types.path(column)

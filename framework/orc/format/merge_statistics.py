@@ -1,4 +1,4 @@
-"""Statistics of several parts as statistics of the whole."""
+"""Merging of column statistics of several parts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _DIGITS = Context(prec=80)
 
 
 def merge_statistics(parts: Sequence[proto.Message]) -> proto.Message:
-    """Merge statistics of one column over consecutive parts of its rows.
+    """Return the statistics of a column from those of consecutive parts of its rows.
 
-    What is not known of every part that has values is left out, since readers skip rows by it.
+    A value is set only if all parts with values have it, since readers skip rows by it.
     """
     if len(parts) == 1:
         return parts[0]
@@ -26,24 +26,24 @@ def merge_statistics(parts: Sequence[proto.Message]) -> proto.Message:
     )
     if all(part.HasField("bytes_on_disk") for part in parts):
         merged.bytes_on_disk = sum(part.bytes_on_disk for part in parts)
-    filled = [part for part in parts if part.number_of_values] or parts
+    parts_with_values = [part for part in parts if part.number_of_values] or parts
     for field, merge in _MERGES.items():
         if any(part.HasField(field) for part in parts):
-            # The message says of what type the column is, even if nothing is known of it.
+            # An empty message still states the column's type.
             getattr(merged, field).SetInParent()
-            if all(part.HasField(field) for part in filled):
-                merge(getattr(merged, field), [getattr(part, field) for part in filled])
+            if all(part.HasField(field) for part in parts_with_values):
+                merge(getattr(merged, field), [getattr(part, field) for part in parts_with_values])
     return merged
 
 
-def _known(field: str, parts: Sequence[proto.Message]) -> list[Any] | None:
+def _values_of_all(field: str, parts: Sequence[proto.Message]) -> list[Any] | None:
     return [getattr(part, field) for part in parts] if all(part.HasField(field) for part in parts) else None
 
 
 def _bounds(
     into: proto.Message, parts: Sequence[proto.Message], order: Callable[[Any], Any] = lambda value: value
 ) -> None:
-    low, high = _known("minimum", parts), _known("maximum", parts)
+    low, high = _values_of_all("minimum", parts), _values_of_all("maximum", parts)
     if low is not None and high is not None:
         into.minimum = min(low, key=order)
         into.maximum = max(high, key=order)
@@ -51,7 +51,7 @@ def _bounds(
 
 def _integers(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     _bounds(into, parts)
-    sums = _known("sum", parts)
+    sums = _values_of_all("sum", parts)
     if sums is not None and -_MAX_LONG <= sum(sums) <= _MAX_LONG:
         into.sum = sum(sums)
 
@@ -59,21 +59,21 @@ def _integers(into: proto.Message, parts: Sequence[proto.Message]) -> None:
 def _doubles(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     if not any(math.isnan(part.minimum) or math.isnan(part.maximum) for part in parts):
         _bounds(into, parts)
-    sums = _known("sum", parts)
+    sums = _values_of_all("sum", parts)
     if sums is not None:
         into.sum = sum(sums)
 
 
 def _strings(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     _bounds(into, parts, lambda text: text.encode())
-    sums = _known("sum", parts)
+    sums = _values_of_all("sum", parts)
     if sums is not None:
         into.sum = sum(sums)
 
 
 def _decimals(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     _bounds(into, parts, Decimal)
-    sums = _known("sum", parts)
+    sums = _values_of_all("sum", parts)
     if sums is not None:
         total = Decimal(0)
         for text in sums:
@@ -85,20 +85,20 @@ def _decimals(into: proto.Message, parts: Sequence[proto.Message]) -> None:
 def _timestamps(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     for zone in ("", "_utc"):
         low, high = f"minimum{zone}", f"maximum{zone}"
-        if _known(low, parts) is None or _known(high, parts) is None:
+        if _values_of_all(low, parts) is None or _values_of_all(high, parts) is None:
             continue
         starts = [(getattr(part, low), part.minimum_nanos) for part in parts]
-        ends = [(getattr(part, high), _nanos_or_all(part)) for part in parts]
+        ends = [(getattr(part, high), _maximum_nanos(part)) for part in parts]
         first, last = parts[starts.index(min(starts))], parts[ends.index(max(ends))]
         setattr(into, low, getattr(first, low))
         setattr(into, high, getattr(last, high))
-        # The nanoseconds belong to the bounds; absent ones mean the widest.
+        # The nanoseconds belong to their bounds; without them a bound spans its whole millisecond.
         for part, nanos in ((first, "minimum_nanos"), (last, "maximum_nanos")):
             if part.HasField(nanos):
                 setattr(into, nanos, getattr(part, nanos))
 
 
-def _nanos_or_all(part: proto.Message) -> int:
+def _maximum_nanos(part: proto.Message) -> int:
     return int(part.maximum_nanos) if part.HasField("maximum_nanos") else 1_000_000
 
 
@@ -109,7 +109,7 @@ def _buckets(into: proto.Message, parts: Sequence[proto.Message]) -> None:
 
 
 def _binaries(into: proto.Message, parts: Sequence[proto.Message]) -> None:
-    sums = _known("sum", parts)
+    sums = _values_of_all("sum", parts)
     if sums is not None:
         into.sum = sum(sums)
 

@@ -1,8 +1,8 @@
-"""Positions in a row index: where a row group starts in the streams of its column.
+"""Positions of a row index: where a row group starts in each stream of its column.
 
-A position is, for each stream in the order of the format ("Indexes" in the ORC v1 specification), the start
-of a compression chunk and an offset in its content (without compression one offset), then for runs the
-number of values to skip, and for bits the number of bits to skip in the next byte.
+For each stream, in the order of the ORC v1 specification ("Indexes"), an entry has the start of a compression
+chunk and an offset in its content (without compression, a single offset), then for runs the number of values
+to skip, and for bits the number of bits to skip in the next byte.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMES = frozenset({TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT})
 
 @dataclass(frozen=True)
 class PositionLayout:
-    """The streams of a column that positions speak of, in their order; `shared` ones serve all groups."""
+    """The streams of a column with positions, in their order; all row groups use the `shared` streams."""
 
     parts: tuple[tuple[StreamKind, Form], ...]
     shared: frozenset[StreamKind] = frozenset()
@@ -36,7 +36,7 @@ class PositionLayout:
 
 @dataclass(frozen=True)
 class StreamPosition:
-    """A place in a stream: `chunk` and `offset` in bytes, then `skip` values and `bits`."""
+    """A position in a stream: `chunk` and `offset` in bytes, then `skip` values and `bits` bits."""
 
     chunk: int
     offset: int
@@ -45,7 +45,7 @@ class StreamPosition:
 
 
 def layout_of(kind: TypeKind, encoding: int, present: bool) -> PositionLayout | None:
-    """Return the streams of a flat column; None for nested ones and for the first run-length encoding."""
+    """Return the layout of a flat column; None for nested columns and version 1 of run-length encoding."""
     parts, shared = _parts(kind, encoding)
     if not parts:
         return None
@@ -56,20 +56,20 @@ def layout_of(kind: TypeKind, encoding: int, present: bool) -> PositionLayout | 
 def positions_of(
     layout: PositionLayout, codec: Compression, numbers: Sequence[int]
 ) -> dict[StreamKind, StreamPosition] | None:
-    """Return the numbers of one entry as a place in each stream; None if they are not as many as there should
-    be.
+    """Return the position in each stream from the numbers of a row index entry; None if their count is
+    wrong.
     """
-    found: dict[StreamKind, StreamPosition] = {}
-    left = list(numbers)
-    places = 1 if codec is Compression.NONE else 2
+    positions: dict[StreamKind, StreamPosition] = {}
+    remaining = list(numbers)
+    offset_count = 1 if codec is Compression.NONE else 2
     for kind, form in layout.parts:
-        count = places + form.counters
-        if len(left) < count:
+        count = offset_count + form.counters
+        if len(remaining) < count:
             return None
-        taken, left = left[:count], left[count:]
-        chunk, offset = (taken[0], 0) if places == 1 else taken[:2]
-        found[kind] = StreamPosition(chunk, offset, *taken[places:])
-    return None if left else found
+        stream_numbers, remaining = remaining[:count], remaining[count:]
+        chunk, offset = (stream_numbers[0], 0) if offset_count == 1 else stream_numbers[:2]
+        positions[kind] = StreamPosition(chunk, offset, *stream_numbers[offset_count:])
+    return None if remaining else positions
 
 
 def _parts(

@@ -1,8 +1,8 @@
-"""ORC's protobuf messages, described here in a private pool.
+"""ORC's protobuf messages, in a private descriptor pool.
 
-Only names and field numbers of the ORC v1 specification are used. Enums are plain numbers, so that values
-unknown here survive; unknown fields survive too. A private pool cannot clash with another copy of the
-messages in the process.
+Names and field numbers are those of the ORC v1 specification. Enums are plain numbers, so that unknown values
+survive a copy, as unknown fields do. The private pool cannot clash with another library's ORC messages in the
+process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 Message = Any
 
-# One line a message: its name, then name, type and number of each field. '+' is repeated, '*' packed.
+# One line for each message: its name, then name, type and number of each field. '+' is repeated, '*' packed.
 _MESSAGES = """
 IntegerStatistics: minimum sint64 1, maximum sint64 2, sum sint64 3
 DoubleStatistics: minimum double 1, maximum double 2, sum double 3

@@ -1,7 +1,7 @@
-"""ORC's run-length encodings, as far as it takes to drop the values before a row group.
+"""ORC's run-length encodings: decoding integers, and dropping the values before a row group.
 
-Integers come in runs of the second version ("Integer Run Length Encoding, version 2" of the ORC v1
-specification), bytes and the bytes that hold bits in runs of "Byte Run Length Encoding".
+Integers are in "Integer Run Length Encoding, version 2" of the ORC v1 specification, bytes and packed bits in
+"Byte Run Length Encoding".
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
 
-# The widths that five bits stand for.
+# The widths by their five-bit code.
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 _SHORT_REPEAT, _DIRECT, _PATCHED_BASE = 0, 1, 2
-_LONGEST_LITERAL = 128
+_MAX_LITERAL_LENGTH = 128
 
 
 class Form(enum.Enum):
-    """Encodings of the values of a stream."""
+    """Encodings of a stream's values."""
 
     RAW = "raw"
     SIGNED = "signed integers"
@@ -32,20 +32,20 @@ class Form(enum.Enum):
 
     @property
     def counters(self) -> int:
-        """Return how many numbers a position has after the place of its run: values to skip, then bits."""
+        """The count of numbers in a position after the start of the run: values to skip, then bits."""
         return {Form.RAW: 0, Form.BITS: 2}.get(self, 1)
 
 
 def span(form: Form, data: bytes, count: int) -> int | None:
-    """Return how many bytes the runs with the first `count` values take; None if `data` ends before they do.
+    """Return the size in bytes of the runs with the first `count` values; None if `data` ends earlier.
 
-    Raises `ValueError` for what is no run.
+    Raises `ValueError` for an invalid run.
     """
     position = 0
-    size = _size_of(form) if count else _byte_run
+    read_run = _run_reader(form) if count else _byte_run
     while count > 0:
         try:
-            values, position = size(data, position)
+            values, position = read_run(data, position)
         except IndexError:
             return None
         if position > len(data):
@@ -55,45 +55,45 @@ def span(form: Form, data: bytes, count: int) -> int | None:
 
 
 def drop(form: Form, data: bytes, count: int) -> bytes:
-    """Return `data` without its first `count` values; the rest of a run that is cut becomes a run of its own.
+    """Return `data` without its first `count` values; if that splits a run, its rest becomes a new run.
 
-    The runs of those values must be complete, see `span`.
+    The runs of these values must be complete (see `span`).
     """
     position = 0
-    size = _size_of(form) if count else _byte_run
+    read_run = _run_reader(form) if count else _byte_run
     while count > 0:
-        values, end = size(data, position)
+        values, end = read_run(data, position)
         if count < values:
-            return _tail(form, data, position, count) + data[end:]
+            return _rest_of_run(form, data, position, count) + data[end:]
         count -= values
         position = end
     return data[position:]
 
 
 def drop_bits(data: bytes, count: int, bits: int) -> bytes:
-    """Encode runs of bytes that hold bits again, without `count` bytes and then `bits` bits."""
-    held = np.frombuffer(b"".join(_byte_runs(data)), np.uint8)[count:]
-    return _literals(np.packbits(np.unpackbits(held)[bits:]).tobytes())
+    """Return runs of packed bits without the first `count` bytes and the `bits` bits after them."""
+    packed = np.frombuffer(b"".join(_byte_runs(data)), np.uint8)[count:]
+    return _literals(np.packbits(np.unpackbits(packed)[bits:]).tobytes())
 
 
 def decode_integers(data: bytes, count: int, *, signed: bool) -> Numbers:
-    """Return the first `count` integers of `data`; `ValueError` if there are fewer, or for what is no run."""
+    """Decode the first `count` integers of `data`; `ValueError` if there are fewer, or for an invalid run."""
     parts: list[Numbers] = []
-    position = found = 0
-    while found < count:
+    position = decoded = 0
+    while decoded < count:
         try:
             _, end = _integer_run(data, position)
             if end > len(data):
                 raise IndexError
             parts.append(_integers(data, position, signed))
         except IndexError:
-            raise ValueError(f"{found} integers, not {count}") from None
-        found += len(parts[-1])
+            raise ValueError(f"{decoded} integers, not {count}") from None
+        decoded += len(parts[-1])
         position = end
     return np.concatenate(parts)[:count] if parts else np.empty(0, np.int64)
 
 
-def _size_of(form: Form) -> Callable[[bytes, int], tuple[int, int]]:
+def _run_reader(form: Form) -> Callable[[bytes, int], tuple[int, int]]:
     if form in (Form.BYTES, Form.BITS):
         return _byte_run
     if form is Form.RAW:
@@ -101,7 +101,7 @@ def _size_of(form: Form) -> Callable[[bytes, int], tuple[int, int]]:
     return _integer_run
 
 
-def _tail(form: Form, data: bytes, position: int, count: int) -> bytes:
+def _rest_of_run(form: Form, data: bytes, position: int, count: int) -> bytes:
     if form in (Form.BYTES, Form.BITS):
         return _literals(next(_byte_runs(data[position:]))[count:])
     values = _integers(data, position, form is Form.SIGNED)[count:]
@@ -114,7 +114,7 @@ def _tail(form: Form, data: bytes, position: int, count: int) -> bytes:
 
 
 def _byte_run(data: bytes, position: int) -> tuple[int, int]:
-    """Return how many values the run at `position` has, and where it ends."""
+    """Return the number of values of the run at `position`, and its end."""
     header = data[position]
     return (header + 3, position + 2) if header < 128 else (256 - header, position + 1 + 256 - header)
 
@@ -130,16 +130,16 @@ def _byte_runs(data: bytes) -> Iterator[bytes]:
 
 def _literals(values: bytes) -> bytes:
     parts: list[bytes] = []
-    for start in range(0, len(values), _LONGEST_LITERAL):
-        part = values[start : start + _LONGEST_LITERAL]
+    for start in range(0, len(values), _MAX_LITERAL_LENGTH):
+        part = values[start : start + _MAX_LITERAL_LENGTH]
         parts.append(bytes([256 - len(part)]))
         parts.append(part)
     return b"".join(parts)
 
 
 def _integer_run(data: bytes, position: int) -> tuple[int, int]:
-    """Return how many values the run at `position` has, and where it ends; `IndexError` if its header is
-    cut.
+    """Return the number of values of the run at `position`, and its end; `IndexError` for a truncated
+    header.
     """
     header = data[position]
     kind = header >> 6
@@ -148,30 +148,30 @@ def _integer_run(data: bytes, position: int) -> tuple[int, int]:
     code = header >> 1 & 31
     count = ((header & 1) << 8 | data[position + 1]) + 1
     if kind == _DIRECT:
-        return count, position + 2 + _bytes_of(count, _WIDTHS[code])
+        return count, position + 2 + _byte_count(count, _WIDTHS[code])
     if kind == _PATCHED_BASE:
-        base, _, patches, patch_width = _patching(data, position)
-        packed = _bytes_of(count, _WIDTHS[code]) + _bytes_of(patches, patch_width)
+        base, _, patches, patch_width = _patch_header(data, position)
+        packed = _byte_count(count, _WIDTHS[code]) + _byte_count(patches, patch_width)
         return count, position + 4 + base + packed
     _, position = _varint(data, position + 2)
     _, position = _varint(data, position)
-    return count, position + (_bytes_of(count - 2, _WIDTHS[code]) if code and count > 2 else 0)
+    return count, position + (_byte_count(count - 2, _WIDTHS[code]) if code and count > 2 else 0)
 
 
-def _patching(data: bytes, position: int) -> tuple[int, int, int, int]:
-    """Return a patched run's bytes of its base, bits of a patch, number of patches, bits of one with its
-    gap.
+def _patch_header(data: bytes, position: int) -> tuple[int, int, int, int]:
+    """Return the header of a patched run: bytes of the base, bits of a patch, number of patches, and bits of
+    a patch with its gap.
     """
     third, fourth = data[position + 2], data[position + 3]
     width = _WIDTHS[third & 31]
-    whole = width + (fourth >> 5) + 1
-    if whole > 64:
-        raise ValueError(f"patches of {whole} bits")
-    return (third >> 5) + 1, width, fourth & 31, next(bits for bits in _WIDTHS if bits >= whole)
+    entry_width = width + (fourth >> 5) + 1
+    if entry_width > 64:
+        raise ValueError(f"patches have {entry_width} bits, more than 64")
+    return (third >> 5) + 1, width, fourth & 31, next(bits for bits in _WIDTHS if bits >= entry_width)
 
 
 def _integers(data: bytes, position: int, signed: bool) -> Numbers:
-    """Return the values of the run at `position`; those that are not signed as the same 64 bits."""
+    """Return the values of the run at `position`; unsigned values keep their 64 bits."""
     header = data[position]
     kind = header >> 6
     if kind == _SHORT_REPEAT:
@@ -183,12 +183,12 @@ def _integers(data: bytes, position: int, signed: bool) -> Numbers:
     if kind == _DIRECT:
         return _values(_unpack(data, position + 2, count, _WIDTHS[code]), signed)
     if kind == _PATCHED_BASE:
-        return _patched(data, position, count, _WIDTHS[code])
+        return _patched_base(data, position, count, _WIDTHS[code])
     return _deltas(data, position + 2, count, _WIDTHS[code] if code else 0, signed)
 
 
-def _patched(data: bytes, position: int, count: int, width: int) -> Numbers:
-    base_bytes, patch_bits, patches, patch_width = _patching(data, position)
+def _patched_base(data: bytes, position: int, count: int, width: int) -> Numbers:
+    base_bytes, patch_bits, patches, patch_width = _patch_header(data, position)
     position += 4
     base = int.from_bytes(data[position : position + base_bytes], "big")
     sign = 1 << (base_bytes * 8 - 1)
@@ -196,12 +196,12 @@ def _patched(data: bytes, position: int, count: int, width: int) -> Numbers:
         base = -(base & (sign - 1))
     position += base_bytes
     words = _unpack(data, position, count, width)
-    position += _bytes_of(count, width)
+    position += _byte_count(count, width)
     at = 0
     for patch in _unpack(data, position, patches, patch_width).tolist():
         at += patch >> patch_bits
         if at >= count:
-            raise ValueError("a patch behind its run")
+            raise ValueError("a patch lies beyond its run")
         high = (patch & ((1 << patch_bits) - 1)) << width & 0xFFFF_FFFF_FFFF_FFFF
         words[at] |= np.uint64(high)
     offset = np.array([base & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
@@ -221,8 +221,8 @@ def _deltas(data: bytes, position: int, count: int, width: int, signed: bool) ->
 
 
 def _unpack(data: bytes, position: int, count: int, width: int) -> _Words:
-    """Return `count` numbers of `width` bits each, highest bit first."""
-    packed = np.frombuffer(data, np.uint8, _bytes_of(count, width), position)
+    """Unpack `count` numbers of `width` bits each, highest bit first."""
+    packed = np.frombuffer(data, np.uint8, _byte_count(count, width), position)
     bits = np.zeros((count, 64), np.uint8)
     bits[:, 64 - width :] = np.unpackbits(packed)[: count * width].reshape(count, width)
     return np.packbits(bits, axis=1).view(">u8").reshape(count).astype(np.uint64)
@@ -239,7 +239,7 @@ def _zigzag(word: int) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """Return the 64 bits of a number as a signed one."""
+    """Return the lower 64 bits of a number as a signed number."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -256,5 +256,5 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             raise ValueError("a number of more than 64 bits")
 
 
-def _bytes_of(count: int, width: int) -> int:
+def _byte_count(count: int, width: int) -> int:
     return (count * width + 7) // 8

@@ -1,4 +1,4 @@
-"""One stripe: where its streams are and how its columns are encoded."""
+"""Stripe footers: the locations of a stripe's streams and the encodings of its columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENCODINGS = 4
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream as stored; `variant` numbers the encrypted variant it belongs to, None if not encrypted."""
+    """A stored stream; `variant` is the number of its encrypted variant, None if it is not encrypted."""
 
     variant: int | None
     kind: int
@@ -26,7 +26,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Stripe:
-    """A stripe's footer, with its streams in the order they are stored."""
+    """A stripe's footer, with its streams in stored order."""
 
     index: int
     rows: int
@@ -55,19 +55,19 @@ def read_stripe(source: Source, tail: Tail, index: int) -> Stripe:
 def _streams(
     tail: Tail, information: proto.Message, footer: proto.Message, end: int, what: str
 ) -> tuple[Stream, ...]:
-    """Return index streams before data; in both, those not encrypted before variant after variant."""
+    """Return the streams in stored order: index, then data; in each the unencrypted, then each variant."""
     position = information.offset
     areas = [(None, footer.streams), *enumerate(variant.streams for variant in footer.encryption)]
     streams: list[Stream] = []
-    for index in (True, False):
-        for variant, listed in areas:
-            for stream in listed:
-                if stream.kind in PLACEHOLDERS or (stream.kind in INDEX_KINDS) is not index:
+    for is_index in (True, False):
+        for variant, messages in areas:
+            for stream in messages:
+                if stream.kind in PLACEHOLDERS or (stream.kind in INDEX_KINDS) is not is_index:
                     continue
                 _check_stream(tail, variant, stream, end, what)
                 streams.append(Stream(variant, stream.kind, stream.column, position, stream.length))
                 position += stream.length
-        if index and position != information.offset + information.index_length:
+        if is_index and position != information.offset + information.index_length:
             raise corrupt(
                 tail.name,
                 end,
@@ -103,16 +103,16 @@ def _check_encodings(tail: Tail, footer: proto.Message, offset: int, what: str, 
             f"{what} describes {len(footer.columns)} columns and {len(footer.encryption)} encrypted ones, "
             f"not {len(tail.types)} and {len(variants)}",
         )
-    listed = list(footer.columns)
-    for variant, described in zip(variants, footer.encryption, strict=True):
-        if len(described.encoding) != len(tail.types.subtree(variant.root)):
+    encodings = list(footer.columns)
+    for variant, variant_footer in zip(variants, footer.encryption, strict=True):
+        if len(variant_footer.encoding) != len(tail.types.subtree(variant.root)):
             raise corrupt(
                 tail.name,
                 offset,
-                f"{what} describes {len(described.encoding)} columns under column {variant.root}",
+                f"{what} describes {len(variant_footer.encoding)} columns under column {variant.root}",
             )
-        listed.extend(described.encoding)
-    for encoding in listed:
+        encodings.extend(variant_footer.encoding)
+    for encoding in encodings:
         if encoding.kind >= _ENCODINGS:
             raise corrupt(
                 tail.name, offset, f"{what} names an encoding number {encoding.kind}, which does not exist"
@@ -122,11 +122,13 @@ def _check_encodings(tail: Tail, footer: proto.Message, offset: int, what: str, 
 
 
 def _check_dictionaries(tail: Tail, footer: proto.Message, offset: int, what: str, rows: int) -> None:
-    """Raise if a flat column claims more dictionary entries than rows: a reader allocates what is claimed."""
+    """Raise if a flat column claims more dictionary entries than rows; readers would allocate memory for
+    them.
+    """
     sizes = {column: footer.columns[column].dictionary_size for column in tail.types.top_levels()}
-    for variant, described in zip(tail.footer.encryption.variants, footer.encryption, strict=True):
+    for variant, variant_footer in zip(tail.footer.encryption.variants, footer.encryption, strict=True):
         if variant.root in sizes:
-            sizes[variant.root] = max(sizes[variant.root], described.encoding[0].dictionary_size)
+            sizes[variant.root] = max(sizes[variant.root], variant_footer.encoding[0].dictionary_size)
     for column, size in sizes.items():
         if size > rows:
             raise corrupt(

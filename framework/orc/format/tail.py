@@ -1,4 +1,4 @@
-"""The tail of an ORC file: postscript, footer and metadata, checked before anything trusts them."""
+"""The tail of an ORC file: postscript, footer and metadata, checked before use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lockgate.framework.orc.format.layout import MAGIC, Compression, check_text,
 from lockgate.framework.orc.format.types import TypeTree
 from lockgate.framework.orc.sources.file_source import Source
 
-# The first read of a file, where reading costs: most tails, with the statistics of their stripes, fit.
+# Size of the first read of a remote file; most tails, with their stripe statistics, fit.
 TAIL_LENGTH = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The tail of a file, which describes the rest; offsets are bytes from the start of the file."""
+    """The tail of a file; offsets are bytes from the start of the file."""
 
     name: str
     postscript: proto.Message
@@ -31,17 +31,17 @@ class Tail:
 
     @property
     def stripes(self) -> int:
-        """Return how many stripes there are."""
+        """The number of stripes."""
         return len(self.footer.stripes)
 
 
 def read_tail(source: Source) -> Tail:
-    """Read and check the tail. `CorruptFileError` (file, offset, what) unless all of it fits together."""
+    """Read and check the tail; `CorruptFileError` with file, offset and reason if it is inconsistent."""
     name, size = source.name, source.size
     if size < len(MAGIC) + 2:
         raise corrupt(name, 0, f"the file has {size} bytes, too few for an ORC file")
     source.expect_tail(TAIL_LENGTH)
-    # A second read for three letters that the postscript has as well would not pay.
+    # The postscript has the magic letters, too; reading those at the start would cost a remote request.
     if source.free or size <= TAIL_LENGTH:
         check_magic(source)
     length = source.read_at(size - 1, 1)[0]
@@ -51,19 +51,19 @@ def read_tail(source: Source) -> Tail:
             name, size - 1, f"the postscript cannot have {length} bytes; the file is probably cut off"
         )
     postscript = _postscript(name, bytes(source.read_at(start, length)), start)
-    if not postscript.magic:  # Hive before 0.12 marked the head alone.
+    if not postscript.magic:  # Hive before 0.12 wrote the magic letters only at the start.
         check_magic(source)
     return _footer(source, postscript, start)
 
 
 def check_magic(source: Source) -> None:
-    """Raise `CorruptFileError` unless a file begins as ORC files do; `read_tail` may leave that out."""
+    """Raise `CorruptFileError` unless a file begins with ORC's magic letters; `read_tail` may skip this."""
     if bytes(source.read_at(0, len(MAGIC))) != MAGIC:
         raise corrupt(source.name, 0, "it does not start with the letters ORC")
 
 
 def parse(message: proto.Message, data: bytes, name: str, offset: int, what: str) -> proto.Message:
-    """Parse a protobuf message, or say that `what` at `offset` is damaged."""
+    """Parse a protobuf message; `CorruptFileError` that `what` at `offset` is damaged if that fails."""
     try:
         return message.FromString(data)
     except (proto.DecodeError, UnicodeDecodeError) as error:

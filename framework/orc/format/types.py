@@ -1,4 +1,4 @@
-"""The tree of an ORC file's columns, numbered in pre-order from the root struct, which is column 0."""
+"""The column tree of an ORC file, numbered in pre-order; the root struct is column 0."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.layout import TypeKind, check_text, corrupt
 
 _CHILDREN = {TypeKind.LIST: 1, TypeKind.MAP: 2}
-# Arrow walks nested types by recursion, so something must bound it.
-_DEEPEST = 200
+# Arrow processes nested types by recursion, so their depth must be limited.
+_MAX_DEPTH = 200
 _NESTED = frozenset({TypeKind.LIST, TypeKind.MAP, TypeKind.STRUCT, TypeKind.UNION})
 
 
 @dataclass(frozen=True)
 class TypeTree:
-    """The columns of a file: `last[i]` is the highest number in the subtree of column `i`."""
+    """The columns of a file; `last[i]` is the highest column number in the subtree of column `i`."""
 
     types: Sequence[proto.Message]
     last: tuple[int, ...]
@@ -28,7 +28,7 @@ class TypeTree:
 
     @classmethod
     def of(cls, name: str, offset: int, types: Sequence[proto.Message]) -> TypeTree:
-        """Check the types of a footer and number them; `CorruptFileError` if they are no tree."""
+        """Check the types of a footer and return their tree; `CorruptFileError` if they are no tree."""
         if not types:
             raise corrupt(name, offset, "the footer has no types")
         if types[0].kind != TypeKind.STRUCT:
@@ -40,7 +40,7 @@ class TypeTree:
         return cls(types, _last_descendants(name, offset, types), tuple(types[0].field_names))
 
     def subtree(self, column: int) -> range:
-        """Return the numbers of a column and everything in it."""
+        """Return the numbers of a column and its descendants."""
         return range(column, self.last[column] + 1)
 
     def top_level(self, name: str) -> int:
@@ -55,19 +55,19 @@ class TypeTree:
         return list(self.types[0].subtypes)
 
     def top_name(self, column: int) -> str:
-        """Return the name of the top-level column that holds `column`."""
+        """Return the name of the top-level column that contains `column`."""
         for name, top in zip(self.names, self.types[0].subtypes, strict=True):
             if top <= column <= self.last[top]:
                 return name
         return "<all rows>"
 
     def path(self, column: int) -> str:
-        """Return the path of a column in the spelling of ORC's Java tools, such as `orders._elem.price`."""
+        """Return the path of a column as in ORC's Java tools, such as `orders._elem.price`."""
         steps: list[str] = []
-        at = 0
-        while at != column:
-            type_ = self.types[at]
-            index, at = next(
+        number = 0
+        while number != column:
+            type_ = self.types[number]
+            index, number = next(
                 (index, child) for index, child in enumerate(type_.subtypes) if column <= self.last[child]
             )
             steps.append(
@@ -77,7 +77,7 @@ class TypeTree:
 
 
 def _step(kind: int, index: int) -> str:
-    """Return what a child without a name is called."""
+    """Return the path step of an unnamed child."""
     if kind == TypeKind.MAP:
         return ("_key", "_value")[index]
     return "_elem" if kind == TypeKind.LIST else str(index)
@@ -104,7 +104,9 @@ def _check_type(name: str, offset: int, index: int, type_: proto.Message) -> Non
 
 
 def _last_descendants(name: str, offset: int, types: Sequence[proto.Message]) -> tuple[int, ...]:
-    """Walk the tree without recursion, since a damaged file may be as deep as it likes."""
+    """Return the last descendant of each column; not recursive, since a damaged file may nest without
+    limit.
+    """
     last = [0] * len(types)
     expected = 0
     stack: list[tuple[int, int]] = [(0, 0)]
@@ -118,8 +120,8 @@ def _last_descendants(name: str, offset: int, types: Sequence[proto.Message]) ->
                     f"the columns are not numbered in order: {column} comes where {expected} should",
                 )
             expected += 1
-        if len(stack) > _DEEPEST:
-            raise UnsupportedFormatError(f"{name} nests its types more than {_DEEPEST} deep")
+        if len(stack) > _MAX_DEPTH:
+            raise UnsupportedFormatError(f"{name} nests its types more than {_MAX_DEPTH} deep")
         children = types[column].subtypes
         if child < len(children):
             if children[child] >= len(types):

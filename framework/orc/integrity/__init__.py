@@ -1,1 +1,1 @@
-"""Tags that show whether the bytes of an encrypted ORC file are those that were written."""
+"""Integrity tags, which reveal changes to the bytes of an encrypted ORC file."""

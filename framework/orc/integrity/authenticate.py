@@ -1,4 +1,4 @@
-"""Authentication of an opened file: whether it has tags, and whether its tail is unchanged."""
+"""Authentication of an opened file: finds its tags and checks its tail."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def check_mode(mode: str) -> None:
 def authenticate(
     source: Source, tail: Tail, variants: Variants, mode: Mode = "verify"
 ) -> tuple[Source, Status]:
-    """Check the tail by its tag; return the source to read the rest from, and what was found.
+    """Check the tail by its tag; return the source from which to read the rest, and the status.
 
-    The source that is returned checks what is read through it, if the status is "verified"; otherwise it is
-    `source` itself: "absent" if the file has no tags, "unverified" if no key that opens them is held, and
-    "ignored" if `mode` is. `tail` was read from `source`, and `variants` have proven the keys.
+    With status "verified", the returned source checks everything read through it. Otherwise it is `source`
+    itself, and the status is "absent" if the file has no tags, "unverified" without a key for its tags, or
+    "ignored" for mode "ignore". `tail` was read from `source`, and `variants` have proven the keys.
 
-    Raises `IntegrityError` if tags do not fit or are incomplete and, with `mode="require"`, if they are
-    absent or cannot be checked; `InputError` for another mode.
+    Raises `IntegrityError` if tags do not match or are incomplete and, with `mode="require"`, if they are
+    absent or cannot be checked; `InputError` for an unknown mode.
     """
     check_mode(mode)
     if mode == "ignore":
@@ -51,7 +51,7 @@ def authenticate(
                 'stripped. Read it with integrity="verify" if you trust its source'
             )
         return source, "absent"
-    behind = _end_of_stripes(tail)
+    stripes_end = _end_of_stripes(tail)
     mac = open_mac(tail, variants, stored)
     if mac is None:
         if mode == "require":
@@ -60,14 +60,14 @@ def authenticate(
                 "and you hold none"
             )
         return source, "unverified"
-    ending = source.read_at(behind, source.size - behind)
-    check_tail(source, tail, stored, mac, ending)
-    return VerifyingSource(source, tail, stored, mac, ending), "verified"
+    tail_bytes = source.read_at(stripes_end, source.size - stripes_end)
+    check_tail(source, tail, stored, mac, tail_bytes)
+    return VerifyingSource(source, tail, stored, mac, tail_bytes), "verified"
 
 
 def open_mac(tail: Tail, variants: Variants, stored: StoredTags) -> Mac | None:
-    """Return the code by which a file is checked, by the first key that is held and proven; None without
-    one.
+    """Return the message authentication code of a file, opened by the first proven key; None without a
+    key.
     """
     encryption = tail.footer.encryption
     for wrap in stored.header.wraps:
@@ -82,9 +82,9 @@ def open_mac(tail: Tail, variants: Variants, stored: StoredTags) -> Mac | None:
 
 
 def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending: memoryview) -> None:
-    """Raise `IntegrityError` unless the tail is the one that was written."""
-    behind = source.size - len(ending)
-    start = tail.footer_offset - behind
+    """Raise `IntegrityError` unless the tail matches its tag."""
+    tail_start = source.size - len(ending)
+    start = tail.footer_offset - tail_start
     end = start + tail.postscript.footer_length
     content = original_content(tail.codec, ending[start:end])
     if content is None:
@@ -95,23 +95,23 @@ def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending:
         raise damaged_tags(tail, "their header is not in the footer as it should be") from error
     if not mac.tail_fits(stored.header.tail_tag, message):
         raise IntegrityError(
-            f"{tail.name} is not as it was written: its tail, from byte {behind} on, does not fit its tag. "
-            "The file was damaged or changed; restore it from a copy"
+            f"{tail.name} is not as it was written: its tail, from byte {tail_start} on, does not fit its "
+            "tag. The file was damaged or changed; restore it from a copy"
         )
     if not source.free and proto.Footer.FromString(content) != tail.footer:
         raise IntegrityError(f"{tail.name} changed while it was opened; open it again")
 
 
 def _end_of_stripes(tail: Tail) -> int:
-    """Return where the last stripe ends; `IntegrityError` unless what follows begins right there."""
-    behind = len(MAGIC)
+    """Return the end of the last stripe; `IntegrityError` unless the tail begins there."""
+    stripes_end = len(MAGIC)
     if tail.stripes:
         last = tail.footer.stripes[-1]
-        behind = last.offset + last.index_length + last.data_length + last.footer_length
-    if not behind == tail.footer.content_length == tail.stripe_statistics_offset:
+        stripes_end = last.offset + last.index_length + last.data_length + last.footer_length
+    if not stripes_end == tail.footer.content_length == tail.stripe_statistics_offset:
         raise damaged_tags(
             tail,
-            f"the stripes end at byte {behind}, their length is given as {tail.footer.content_length}, and "
-            f"what follows begins at {tail.stripe_statistics_offset}",
+            f"the stripes end at byte {stripes_end}, their length is stated as {tail.footer.content_length}, "
+            f"and what follows begins at {tail.stripe_statistics_offset}",
         )
-    return int(behind)
+    return int(stripes_end)

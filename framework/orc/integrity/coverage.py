@@ -1,4 +1,4 @@
-"""Coverage of tags: the bytes of a file that each one covers."""
+"""Coverage of integrity tags: the bytes of a file that each tag covers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL, GRANULE, TAG_LENGTH, Mac, granules
 
-# Streams are looked up in the stripes that are being read; a stripe known no more is looked at again.
-_KEPT = 32
+# Number of stripes whose streams are cached; the footer of another stripe is read again.
+_CACHED_STRIPES = 32
 
 
 class Granule(NamedTuple):
-    """Bytes `start` to `end` of a file, and what their tag is made of."""
+    """Bytes `start` to `end` of a file, and the inputs of their tag."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Granule(NamedTuple):
 
 @dataclass(frozen=True)
 class _Areas:
-    """Streams and footers that hold bytes, by rising offset."""
+    """Non-empty streams and stripe footers, by ascending offset."""
 
     starts: list[int]
     ends: list[int]
@@ -58,10 +58,10 @@ class _Areas:
 
 
 class Coverage:
-    """The granules of a file, found by offset; may be used by several threads.
+    """The granules of a file by offset; thread-safe.
 
-    Where streams begin is only known from stripe footers: `describe` tells, and `lookup(index)` reads the
-    stripe otherwise.
+    Stripe footers have the offsets of streams: `describe` takes a stripe that was read, and `lookup(index)`
+    reads any other one.
     """
 
     def __init__(self, tail: Tail, stored: StoredTags, mac: Mac, lookup: Callable[[int], Stripe]) -> None:
@@ -79,7 +79,7 @@ class Coverage:
         self._lock = threading.Lock()
 
     def describe(self, stripe: Stripe) -> None:
-        """Learn where the streams of a stripe are.
+        """Take the offsets of a stripe's streams.
 
         Raises `IntegrityError` if the file has another number of tags for them.
         """
@@ -87,13 +87,11 @@ class Coverage:
         with self._lock:
             self._streams[stripe.index] = areas
             self._streams.move_to_end(stripe.index)
-            while len(self._streams) > _KEPT:
+            while len(self._streams) > _CACHED_STRIPES:
                 self._streams.popitem(last=False)
 
     def at(self, position: int) -> Granule | None:
-        """Return the granule that holds the byte at `position`; None for bytes outside of stripes, and
-        padding.
-        """
+        """Return the granule of the byte at `position`; None for padding and bytes outside of stripes."""
         index = bisect_right(self._stripe_starts, position) - 1
         if index < 0 or position >= self._footers.ends[index]:
             return None
@@ -101,7 +99,7 @@ class Coverage:
         return areas.granule(position)
 
     def granules(self, start: int, end: int) -> Iterator[Granule]:
-        """Yield the granules that hold bytes between `start` and `end`, in order."""
+        """Yield the granules that have bytes between `start` and `end`, in order."""
         position = start
         while position < end:
             granule = self.at(position)
@@ -112,19 +110,19 @@ class Coverage:
                 position = granule.end
 
     def fits(self, granule: Granule, data: memoryview) -> bool:
-        """Return whether the stored bytes of a granule are those that were tagged."""
+        """Return whether the stored bytes of a granule match their tag."""
         offset = granule.tag * TAG_LENGTH
         tag = self._tags[offset : offset + TAG_LENGTH]
         return self._mac.fits(tag, granule.stripe, granule.ordinal, granule.number, data)
 
     def location(self, granule: Granule) -> str:
-        """Return where a granule is, in words."""
+        """Return the location of a granule, for messages."""
         if granule.ordinal == FOOTER_ORDINAL:
             return f"the footer of stripe {granule.stripe}"
         return f"stream {granule.ordinal} of stripe {granule.stripe}"
 
     def _after_gap(self, position: int, end: int) -> int:
-        """Return where the stripe begins that follows a byte outside of all stripes."""
+        """Return the start of the next stripe after a byte outside of all stripes."""
         following = bisect_right(self._stripe_starts, position)
         return min(end, self._stripe_starts[following]) if following < len(self._stripe_starts) else end
 
@@ -159,6 +157,6 @@ class Coverage:
             count -= self._footers.tags[stripe.index]
             raise damaged_tags(
                 self._tail,
-                f"stripe {stripe.index} has {self._counts[stripe.index]} tags, its streams want {count}",
+                f"stripe {stripe.index} has {self._counts[stripe.index]} tags, but its streams need {count}",
             )
         return areas

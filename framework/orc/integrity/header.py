@@ -1,4 +1,4 @@
-"""Headers of tags in a file: two items of its user metadata, and a mark on its root type."""
+"""The storage of integrity tags in a file: two items of its user metadata, and an attribute of its root."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.mac import GRANULE, TAG_LENGTH, WRAPPED_LENGTH, granules
 
-# The name of the header's item and of the attribute on the root type: presence is stated twice, so that
-# damage to one of them cannot make a file look as if it never had tags.
+# The name of the header's item and of the attribute on the root type. Both state that there are tags, so that
+# damage to one of them cannot make a file look untagged.
 ATTRIBUTE = "lockgate.integrity"
 MARK = "1"
 TAGS_ITEM = "lockgate.integrity.tags"
@@ -25,7 +25,7 @@ _COUNT = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class Wrap:
-    """The file's MAC key, encrypted for the holders of `key` by the local key of `variant`."""
+    """The file's MAC key, encrypted by the local key of `variant`, so that holders of `key` can open it."""
 
     key: int
     variant: int
@@ -50,7 +50,7 @@ class Header:
 
     @classmethod
     def decode(cls, data: bytes) -> Header:
-        """Read the value of the header's item; `ValueError` says what is wrong with it."""
+        """Decode the value of the header's item; `ValueError` with the reason if it is invalid."""
         try:
             version, granule, wrap_count = _START.unpack_from(data)
             position = _START.size
@@ -74,13 +74,13 @@ class Header:
         return cls(tuple(wraps), counts, tail_tag)
 
     def blanked(self) -> Header:
-        """Return the header as the tail's tag covers it."""
+        """Return the header with zeros for the tail's tag, which is what that tag covers."""
         return replace(self, tail_tag=BLANK)
 
 
 @dataclass(frozen=True)
 class StoredTags:
-    """A file's description of its tags, consistent in itself, but not yet checked by a key."""
+    """The tags of a file with their header; consistent, but not yet checked by a key."""
 
     header: Header
     encoded: bytes
@@ -88,9 +88,9 @@ class StoredTags:
 
 
 def find_header(tail: Tail) -> StoredTags | None:
-    """Return what a file says of its tags; None if it never had any.
+    """Return the tags of a file; None if it has none.
 
-    Raises `IntegrityError` for half of the statements: damage, or somebody took the tags away.
+    Raises `IntegrityError` if only some of the items are there: the file is damaged, or tags were removed.
     """
     marks = [each.value for each in tail.footer.types[0].attributes if each.key == ATTRIBUTE]
     headers = [each.value for each in tail.footer.metadata if each.name == ATTRIBUTE]
@@ -110,18 +110,18 @@ def find_header(tail: Tail) -> StoredTags | None:
 
 
 def damaged_tags(tail: Tail, what: str) -> IntegrityError:
-    """Return the error for tags that contradict themselves or the rest of the tail."""
+    """Return the error for tags that are inconsistent with each other or with the rest of the tail."""
     return IntegrityError(
         f"the tags of {tail.name} are damaged or were stripped: {what}. Restore the file from a copy"
     )
 
 
 def first_variants(tail: Tail) -> dict[int, int]:
-    """Return the first variant that uses each key: the one whose local key wraps."""
-    found: dict[int, int] = {}
+    """Return the first variant of each key; its local key wraps the MAC key."""
+    variant_by_key: dict[int, int] = {}
     for number, variant in enumerate(tail.footer.encryption.variants):
-        found.setdefault(variant.key, number)
-    return dict(sorted(found.items()))
+        variant_by_key.setdefault(variant.key, number)
+    return dict(sorted(variant_by_key.items()))
 
 
 def _check(tail: Tail, stored: StoredTags) -> None:
@@ -141,7 +141,7 @@ def _check(tail: Tail, stored: StoredTags) -> None:
 
 
 def mark(footer: proto.Message, encoded: bytes, tags: bytes) -> None:
-    """Put header, tags and the second statement of their presence into a footer."""
+    """Add the header, the tags and the attribute of the root type to a footer."""
     footer.types[0].attributes.add(key=ATTRIBUTE, value=MARK)
     footer.metadata.add(name=ATTRIBUTE, value=encoded)
     footer.metadata.add(name=TAGS_ITEM, value=tags)

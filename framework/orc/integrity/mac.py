@@ -1,4 +1,4 @@
-"""The message authentication code of a file: AES-256-GMAC under a key of the file's own."""
+"""The message authentication code of a file: AES-256-GMAC with a key for each file."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from lockgate.framework.orc.format.chunks import Buffer
 KEY_LENGTH = 32
 TAG_LENGTH = 16
 WRAPPED_LENGTH = KEY_LENGTH + TAG_LENGTH
-# A granule is what one tag covers: bytes as they are stored.
+# Stored bytes that one tag covers.
 GRANULE = 256 * 1024
-# Stands for the stripe footer where streams have their number.
+# Used for the stripe footer in place of a stream's ordinal.
 FOOTER_ORDINAL = 0xFFFFFFFF
 
 _LABEL = b"lockgate.orc.integrity.v1"
 _NONCE = struct.Struct(">III")
 _TAIL_NONCE = _NONCE.pack(0xFFFFFFFF, 0xFFFFFFFF, 0)
-# The key that wraps is used once: the local key it comes from is fresh in every file.
+# A constant nonce is safe: the wrapping key is used once, since each file has new local keys.
 _WRAP_NONCE = bytes(12)
 
 
 def new_mac_key() -> bytes:
-    """Return a fresh key; every file that is written has its own."""
+    """Return a new random key for one file."""
     return secrets.token_bytes(KEY_LENGTH)
 
 
 def granules(length: int) -> int:
-    """Return how many granules, and so tags, a stream of `length` bytes has."""
+    """Return the number of granules, which is that of tags, of a stream of `length` bytes."""
     return -(-length // GRANULE)
 
 
 class Mac:
-    """Makes and checks tags under one key; may be used by several threads."""
+    """Computes and checks tags with one key; thread-safe."""
 
     __slots__ = ("_aead",)
 
@@ -48,11 +48,11 @@ class Mac:
 
     def tag(self, stripe: int, ordinal: int, granule: int, data: Buffer) -> bytes:
         """Return the tag of a granule: `stripe` from 0, stream `ordinal` in the stripe's physical order."""
-        # GCM of nothing, with the message as its associated data, is GMAC (NIST SP 800-38D, section 3).
+        # GCM without plaintext, with the message as associated data, is GMAC (NIST SP 800-38D, section 3).
         return self._aead.encrypt(_NONCE.pack(stripe, ordinal, granule), b"", data)
 
     def fits(self, tag: Buffer, stripe: int, ordinal: int, granule: int, data: Buffer) -> bool:
-        """Return whether `tag` is that of the granule."""
+        """Return whether `tag` matches the granule."""
         return compare_digest(tag, self.tag(stripe, ordinal, granule, data))
 
     def tail_tag(self, data: Buffer) -> bytes:
@@ -60,17 +60,17 @@ class Mac:
         return self._aead.encrypt(_TAIL_NONCE, b"", data)
 
     def tail_fits(self, tag: Buffer, data: Buffer) -> bool:
-        """Return whether `tag` is that of the tail."""
+        """Return whether `tag` matches the tail."""
         return compare_digest(tag, self.tail_tag(data))
 
 
 def wrap_key(mac_key: bytes, local_key: bytes, key_name: str) -> bytes:
-    """Encrypt the key of a file for those who hold the local key of a column."""
+    """Encrypt a file's MAC key by the local key of a column."""
     return _wrapping(local_key, key_name).encrypt(_WRAP_NONCE, mac_key, _LABEL)
 
 
 def unwrap_key(wrapped: bytes, local_key: bytes, key_name: str) -> bytes | None:
-    """Return the key of a file; None if `wrapped` is damaged."""
+    """Decrypt a file's MAC key; None if `wrapped` is damaged."""
     try:
         return _wrapping(local_key, key_name).decrypt(_WRAP_NONCE, wrapped, _LABEL)
     except InvalidTag:

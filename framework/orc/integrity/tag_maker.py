@@ -1,4 +1,4 @@
-"""Maker of a file's tags while it is written."""
+"""Computes the integrity tags of a file while it is written."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lockgate.framework.orc.integrity.tail_tag import seal
 
 
 class TagMaker:
-    """The tags of one file: its stripes are shown in order, and the tail is sealed at the end.
+    """Collects the tags of one file, stripe by stripe in order, and at the end tags the tail.
 
-    A nonce must never serve twice, so a maker is for one file, and no stripe is shown again.
+    A nonce must never be used twice, so use an instance for one file, and add each stripe once.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
-        """Take a fresh key; `key` is for test vectors only."""
+        """Create a random key; pass `key` for test vectors only."""
         self._key = new_mac_key() if key is None else key
         self._mac = Mac(self._key)
         self._tags: list[bytes] = []
@@ -26,7 +26,9 @@ class TagMaker:
         self._ordinal = self._granule = -1
 
     def add_stripe(self, streams: Iterable[Buffer], footer: Buffer) -> None:
-        """Tag a stripe: the stored bytes of each stream in physical order, empty ones too, and its footer."""
+        """Tag a stripe: the stored bytes of each stream in physical order, including empty ones, and its
+        footer.
+        """
         self.start_stripe()
         for stream in streams:
             self.start_stream()
@@ -39,12 +41,12 @@ class TagMaker:
         self._ordinal = -1
 
     def start_stream(self) -> None:
-        """Begin the next stream of the stripe; one that will stay empty counts as well."""
+        """Begin the next stream of the stripe; empty streams count, too."""
         self._ordinal += 1
         self._granule = 0
 
     def add(self, data: Buffer) -> None:
-        """Tag bytes of the stream as they are stored; every part but the last is a multiple of `GRANULE`."""
+        """Tag stored bytes of the stream; the length of all parts but the last is a multiple of `GRANULE`."""
         view = memoryview(data)
         stripe = len(self._counts) - 1
         for start in range(0, len(view), GRANULE):
@@ -54,14 +56,14 @@ class TagMaker:
             self._counts[-1] += 1
 
     def end_stripe(self, footer: Buffer) -> None:
-        """Tag the stripe's footer as it is stored."""
+        """Tag the stored footer of the stripe."""
         self._ordinal, self._granule = FOOTER_ORDINAL, 0
         self.add(footer)
 
     def describe(self, footer: proto.Message, local_keys: Sequence[bytes]) -> bytes:
-        """Put the tags into a footer that is otherwise complete; returns the header for `seal`.
+        """Add the tags to an otherwise complete footer, and return the header for `seal`.
 
-        `local_keys` are the plain footer keys of its variants, in order.
+        `local_keys` are the decrypted footer keys of its variants, in order.
         """
         encryption = footer.encryption
         wraps: dict[int, Wrap] = {}
@@ -79,17 +81,17 @@ class TagMaker:
         return seal(self._mac, statistics, content, header, ending)
 
 
-def forget_tags(footer: proto.Message) -> None:
+def remove_tags(footer: proto.Message) -> None:
     """Remove the tags from a footer."""
-    metadata = [each for each in footer.metadata if each.name not in (ATTRIBUTE, TAGS_ITEM)]
-    attributes = [each for each in footer.types[0].attributes if each.key != ATTRIBUTE]
-    _keep(footer.metadata, metadata)
-    _keep(footer.types[0].attributes, attributes)
+    metadata = [item for item in footer.metadata if item.name not in (ATTRIBUTE, TAGS_ITEM)]
+    attributes = [item for item in footer.types[0].attributes if item.key != ATTRIBUTE]
+    _replace(footer.metadata, metadata)
+    _replace(footer.types[0].attributes, attributes)
 
 
-def _keep(field: proto.Message, kept: Sequence[proto.Message]) -> None:
+def _replace(field: proto.Message, messages: Sequence[proto.Message]) -> None:
     copies = []
-    for message in kept:
+    for message in messages:
         copy = type(message)()
         copy.CopyFrom(message)
         copies.append(copy)

@@ -1,4 +1,4 @@
-"""The one tag that covers a file's tail, and with it all other tags."""
+"""The tag of a file's tail, which also covers all other tags."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from lockgate.framework.orc.integrity.mac import TAG_LENGTH, Mac
 
 
 def tail_message(statistics: Buffer, content: bytes, header: bytes, ending: Buffer) -> bytes:
-    """Return what the tail's tag is computed from.
+    """Return the bytes that the tail's tag covers.
 
-    `statistics` are the stored bytes from the end of the last stripe up to the footer, `content` is the
-    footer without chunk headers, `header` the value of the tags' header in it, whose last bytes are the tag
-    itself and count as zeros, and `ending` the stored postscript with the byte of its length.
-    `ValueError` if the footer does not hold the header.
+    `statistics` are the stored bytes from the end of the last stripe to the footer, `content` is the footer
+    without chunk headers, and `header` the tags' header in it, which ends with the tag itself; that counts as
+    zeros. `ending` is the stored postscript with its length byte. `ValueError` if the footer lacks the
+    header.
     """
     end = content.index(header) + len(header)
     return b"".join([statistics, content[: end - TAG_LENGTH], BLANK, content[end:], ending])
 
 
 def seal(mac: Mac, statistics: Buffer, content: bytes, blank: bytes, ending: Buffer) -> bytes:
-    """Return `content` with the tail's tag in place of the zeros at the end of `blank`, the header in it."""
+    """Return `content` with the tail's tag in place of the zeros at the end of its header `blank`."""
     tag = mac.tail_tag(tail_message(statistics, content, blank, ending))
     end = content.index(blank) + len(blank)
     return b"".join([content[: end - TAG_LENGTH], tag, content[end:]])
 
 
 def original_content(codec: Compression, stored: Buffer) -> bytes | None:
-    """Return a footer without its chunk headers; None unless every chunk is stored as it is.
+    """Return a footer without its chunk headers; None unless all its chunks are uncompressed.
 
-    A compressed footer would hold its own tag in a form whose length depends on it.
+    In a compressed footer, the length would depend on the tag that it contains.
     """
     if codec is Compression.NONE:
         return bytes(stored)

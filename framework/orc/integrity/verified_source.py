@@ -1,4 +1,4 @@
-"""Random access to bytes, checked against their tags before use."""
+"""A source that checks bytes by their tags before it returns them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from lockgate.framework.orc.sources.file_source import Source
 
 
 class VerifyingSource(Source):
-    """Another source whose bytes are checked: each read is extended to whole granules, and these must fit
-    their tags.
+    """Checks the bytes of another source: extends each read to complete granules, and checks their tags.
 
-    `ending` are the bytes behind the last stripe, which the caller has checked; they are not read again.
-    Reading raises `IntegrityError` (file, bytes, stream) for anything that is not as it was written. Bytes
-    are views of what the other source returned, and copied only if that copies. May be used by several
-    threads.
+
+    `ending` is the bytes after the last stripe, which the caller has checked; they are not read again.
+    Reading raises `IntegrityError` with file, bytes and stream for changed bytes. The result is views of what
+    the other source returned, without a copy. Thread-safe.
     """
 
     def __init__(self, source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending: memoryview) -> None:
@@ -45,15 +44,15 @@ class VerifyingSource(Source):
         views = self._read([(start, end - start) for start, end in spans])
         for start, view in zip(starts, views, strict=True):
             self._verify(start, view)
-        found: list[memoryview] = []
+        checked: list[memoryview] = []
         for offset, length in ranges:
             if not length:
-                found.append(memoryview(b""))
+                checked.append(memoryview(b""))
                 continue
             index = bisect_right(starts, offset) - 1
             begin = offset - starts[index]
-            found.append(views[index][begin : begin + length])
-        return found
+            checked.append(views[index][begin : begin + length])
+        return checked
 
     def describe_stripe(self, stripe: Stripe) -> None:
         self.coverage.describe(stripe)
@@ -72,31 +71,31 @@ class VerifyingSource(Source):
         )
 
     def _span(self, offset: int, length: int) -> tuple[int, int]:
-        """Return the bytes to read for a range: the granules that it touches, whole."""
+        """Return the range of the complete granules that a range touches."""
         end = offset + length
         first = self.coverage.at(offset)
         last = first if first is not None and end <= first.end else self.coverage.at(end - 1)
         start = offset if first is None else first.start
         if start == len(MAGIC):
-            start = 0  # The letters at the start are checked with what follows them.
+            start = 0  # The magic letters are checked with the bytes after them.
         return start, end if last is None else last.end
 
     def _read(self, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
-        behind = self.coverage.end
+        stripes_end = self.coverage.end
         views = self._source.read_ranges(
-            [(start, max(min(start + length, behind) - start, 0)) for start, length in spans]
+            [(start, max(min(start + length, stripes_end) - start, 0)) for start, length in spans]
         )
         return [
-            view if start + length <= behind else self._with_ending(view, start, length)
+            view if start + length <= stripes_end else self._with_ending(view, start, length)
             for view, (start, length) in zip(views, spans, strict=True)
         ]
 
     def _with_ending(self, view: memoryview, start: int, length: int) -> memoryview:
-        """Return bytes that lie behind the last stripe, wholly or in part."""
-        behind = self.coverage.end
-        if start >= behind:
-            return self._ending[start - behind : start - behind + length]
-        return memoryview(bytes(view) + bytes(self._ending[: start + length - behind]))
+        """Return a range that reaches beyond the last stripe."""
+        stripes_end = self.coverage.end
+        if start >= stripes_end:
+            return self._ending[start - stripes_end : start - stripes_end + length]
+        return memoryview(bytes(view) + bytes(self._ending[: start + length - stripes_end]))
 
     def _verify(self, start: int, view: memoryview) -> None:
         end, position = min(start + len(view), self.coverage.end), start
@@ -108,7 +107,7 @@ class VerifyingSource(Source):
         self._check_padding(start, view, position, end)
 
     def _check_padding(self, start: int, view: memoryview, position: int, end: int) -> None:
-        """Check bytes outside of stripes: the letters at the start, then zeros."""
+        """Check bytes outside of stripes: the magic letters at the start, and zeros elsewhere."""
         if position >= end:
             return
         stored = bytes(view[position - start : end - start])
@@ -121,7 +120,7 @@ class VerifyingSource(Source):
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans by rising start; those that overlap become one, so that no granule is checked twice."""
+    """Return spans by ascending start; overlapping ones are merged, so that no granule is checked twice."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:

@@ -1,4 +1,4 @@
-"""Checking a whole file: every byte of it, whether a read would touch it or not."""
+"""The integrity check of a complete file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lockgate.framework.orc.integrity.verified_source import VerifyingSource
 from lockgate.framework.orc.sources.file_source import Source, open_source
 
 Progress = Callable[[int, int], object]
-# The bytes of one read; much fewer would cost more requests where files are remote.
-_STEP = 8 * 1024 * 1024
+# Bytes of one read; fewer bytes would take more requests for remote files.
+_READ_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Damage:
-    """Bytes `start` to `end` that are not as they were written, and what they belong to."""
+    """Changed bytes from `start` to `end`, and the stream or footer to which they belong."""
 
     start: int
     end: int
@@ -39,11 +39,11 @@ class Damage:
 
 @dataclass(frozen=True)
 class IntegrityReport:
-    """The result of checking a whole file.
+    """The result of the integrity check of a complete file.
 
-    `status` is "verified" if every byte is as it was written, "damaged" if some are not (see `damage`, by
-    rising offset), "absent" if the file has no tags, and "unverified" if it has, but no key that opens them
-    was held. `size` and `checked` count bytes, `tags` the tags of stripes that were checked.
+    `status` is "verified" if no byte has changed, "damaged" if some have (see `damage`, by ascending offset),
+    "absent" if the file has no tags, and "unverified" if there was no key for its tags. `size` and `checked`
+    count bytes, `tags` counts the checked tags of stripes.
     """
 
     name: str
@@ -55,7 +55,7 @@ class IntegrityReport:
     damage: tuple[Damage, ...] = ()
 
     def raise_for_damage(self) -> None:
-        """Raise `IntegrityError`, which names the first damaged bytes, if there are any."""
+        """Raise `IntegrityError` with the first damaged bytes, if there are any."""
         if self.damage:
             more = f", and {len(self.damage) - 1} more" if len(self.damage) > 1 else ""
             raise IntegrityError(f"{self.name}: {self.damage[0]}{more}; restore the file from a copy")
@@ -66,14 +66,14 @@ class IntegrityReport:
 def verify_file(
     source: Any, keys: Any = None, *, progress: Progress | None = None, name: str | None = None
 ) -> IntegrityReport:
-    """Read a whole file and check everything in it: masks, encrypted columns, indexes, statistics, padding.
+    """Read a complete file and check it: masks, encrypted columns, indexes, statistics and padding.
 
-    `source` and `keys` are what `EncryptedOrcFile` takes; one key of the file is enough. `progress` is called
-    with the bytes checked so far and all of them. No value is decoded.
+    `source` and `keys` are as in `EncryptedOrcFile`; one key of the file is enough. `progress` is called with
+    the number of checked bytes and of all bytes. No value is decoded.
 
-    The report lists all damage to stripes. Damage to the tail raises an error, because without the tail
-    nothing else can be located: `IntegrityError`, `CorruptFileError`, or `WrongKeyError` if it looks like
-    another key.
+    The report lists all damage to stripes. Damage to the tail raises an error, because the tail locates
+    everything else: `IntegrityError`, `CorruptFileError`, or `WrongKeyError` if the damage looks like a wrong
+    key.
     """
     provider = provider_from(keys)
     opened = open_source(source, name)
@@ -91,7 +91,7 @@ def verify_file(
 
 
 class _Check:
-    """One pass over the stripes of a file whose tail is as it was written."""
+    """One pass over the stripes of a file whose tail is unchanged."""
 
     def __init__(
         self, source: Source, checking: VerifyingSource, tail: Tail, progress: Progress | None
@@ -105,7 +105,7 @@ class _Check:
         self._tags = 0
 
     def run(self) -> IntegrityReport:
-        """Check stripe by stripe."""
+        """Check the file stripe by stripe."""
         position = len(MAGIC)
         for index, stripe in enumerate(self._tail.footer.stripes):
             self._padding(position, stripe.offset)
@@ -122,7 +122,7 @@ class _Check:
         try:
             stripe = read_stripe(self._checking, self._tail, index)
         except CorruptFileError:
-            # Without the footer nobody knows where streams and their tags are.
+            # The damaged footer has the locations of streams and their tags.
             self._damage.append(Damage(start, end, f"stripe {index}, whose footer is damaged"))
             self._report(end)
             return
@@ -131,7 +131,7 @@ class _Check:
             self._report(last)
 
     def _granules(self, stripe: Stripe, start: int, end: int) -> None:
-        """Check the granules that begin between `start` and `end`."""
+        """Check the granules that start between `start` and `end`."""
         granules = [each for each in self._coverage.granules(start, end) if each.start >= start]
         if not granules:
             return
@@ -162,5 +162,5 @@ class _Check:
 
 
 def _steps(start: int, end: int) -> Iterator[tuple[int, int]]:
-    for first in range(start, end, _STEP):
-        yield first, min(first + _STEP, end)
+    for first in range(start, end, _READ_BYTES):
+        yield first, min(first + _READ_BYTES, end)

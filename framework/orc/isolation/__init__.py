@@ -1,1 +1,1 @@
-"""Decoding in a process of its own, so that a damaged file harms nothing else."""
+"""Decoding in a separate process, so that a damaged file cannot crash this one."""

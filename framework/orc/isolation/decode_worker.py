@@ -1,7 +1,7 @@
 """The process that decodes untrusted files: it may crash or hang without harm.
 
-It gets plain ORC images over one socket and answers with Arrow IPC. It gets no key, no path, and only the
-environment that Python needs. It ends when its parent does.
+It receives plain ORC images over a socket and returns Arrow IPC. It gets no key, no path, and only the
+environment variables that Python and Arrow need. It ends with its parent.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import sys
 import threading
 from typing import Any
 
-# The operation, its limits in milliseconds and in bytes of memory, bytes that follow.
+# Operation, limits in milliseconds and in bytes of memory, number of bytes that follow.
 REQUEST = struct.Struct(">BIQQ")
-# The status, bytes that follow: Arrow IPC, or the text of an error.
+# Status, number of bytes that follow: Arrow IPC, or the text of an error.
 RESPONSE = struct.Struct(">BQ")
 TABLE, SCHEMA = range(2)
 DONE, INVALID, FAILED, NO_MEMORY = range(4)
 READY = b"\x01"
-# The alarm comes after the parent's own deadline: it is for a parent that is no more.
+# The alarm comes after the parent's own deadline, for the case that the parent has ended.
 _ALARM_AFTER_SECONDS = 1.0
-_LONGEST_TEXT = 4096
+_MAX_ERROR_LENGTH = 4096
 
 
 def main(descriptor: int) -> None:
-    """Serve the parent at the other end of a socket until it is gone."""
+    """Serve the parent at the other end of a socket until the parent ends."""
     link = socket.socket(fileno=descriptor)
-    # A core file would hold values in the clear.
+    # A core file would expose values.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # A parent that ignores or blocks the alarm passes that on.
+    # A child inherits it if its parent ignores or blocks the alarm.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
-    threading.Thread(target=_end_with, args=(link,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(link,), daemon=True).start()
     import pyarrow as pa
     import pyarrow.orc
 
     pa.set_cpu_count(1)
-    # The last output of a dying decoder may hold values as well.
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 2)
-    os.close(quiet)
-    # Everything is loaded: from here on there is no file to write.
+    # The output of a crashing decoder may expose values.
+    dev_null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(dev_null, 2)
+    os.close(dev_null)
+    # All modules are loaded; from here on, the process must not write files.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     link.sendall(READY)
     while True:
@@ -80,7 +80,7 @@ def _answer(kind: int, image: bytearray) -> tuple[int, Any]:
         return INVALID, _text(error)
     except MemoryError as error:
         return NO_MEMORY, _text(error)
-    except Exception as error:  # whatever the decoder raises is an answer
+    except Exception as error:  # every error of the decoder goes to the parent
         return FAILED, _text(error)
 
 
@@ -97,18 +97,18 @@ def _decode(kind: int, image: bytearray) -> Any:
 
 
 def _text(error: Exception) -> bytes:
-    return (str(error) or type(error).__name__).encode(errors="replace")[:_LONGEST_TEXT]
+    return (str(error) or type(error).__name__).encode(errors="replace")[:_MAX_ERROR_LENGTH]
 
 
 def _limit(memory: int) -> None:
-    """Let this process allocate no more than `memory` bytes; the hard limit stays, for the next request."""
+    """Limit this process to `memory` bytes; the hard limit is unchanged, for the next request."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _end_with(link: socket.socket) -> None:
-    """Wait until the parent is gone, and end at once even if the decoder is in the middle of something."""
+def _exit_with_parent(link: socket.socket) -> None:
+    """Wait until the parent ends, then exit at once, even while the decoder runs."""
     poll = select.poll()
     poll.register(link, select.POLLHUP)
     while not any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
@@ -119,5 +119,5 @@ def _end_with(link: socket.socket) -> None:
 if __name__ == "__main__":
     try:
         main(int(sys.argv[1]))
-    except (EOFError, OSError):  # the parent is gone
+    except (EOFError, OSError):  # the parent has ended
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Arrow's ORC reader, as the one step that turns a plain file in memory into a table."""
+"""Arrow's ORC reader: decodes a plain file in memory into a table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pyarrow.orc
 
 
 class Decoder(Protocol):
-    """A decoder of plain ORC files that lie whole in memory; safe to use from several threads.
+    """A decoder of plain ORC files in memory; thread-safe.
 
-    Raises what pyarrow raises: `OSError`, `pa.ArrowInvalid` or another `pa.ArrowException`.
+    Raises the errors of pyarrow: `OSError`, `pa.ArrowInvalid` or another `pa.ArrowException`.
     """
 
     def table(self, image: pa.Buffer) -> pa.Table:
-        """Return all rows of the file; the table holds no part of `image`."""
+        """Return all rows of the file; the table does not reference `image`."""
 
     def schema(self, image: pa.Buffer) -> pa.Schema:
         """Return the Arrow schema of the file."""

@@ -1,9 +1,9 @@
-"""Decoding of ORC in this process, or in a child process, so that a damaged file cannot crash this one.
+"""Decoding of ORC in a child process, so that a damaged file cannot crash this one.
 
-Arrow's decoder trusts its input: one flipped byte can crash it or keep it busy for ever. Everything around it
-(metadata, keys, decryption, predicates) is Python and stays here. So isolation changes one step only: the
-plain image of a stripe goes to a child as bytes, and its rows come back as Arrow IPC, which this process
-checks before use. The child gets neither key nor path.
+Arrow's decoder trusts its input: one flipped byte can crash it or make it run for ever. Metadata, keys,
+decryption and predicates are handled in Python in this process. Isolation changes a single step: the plain
+image of a stripe goes to a child as bytes, and its rows come back as Arrow IPC, which this process checks
+before use. The child gets neither keys nor paths.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from lockgate.framework.orc.isolation.decode_worker import (
 from lockgate.framework.orc.isolation.decoder import ArrowDecoder, Decoder
 from lockgate.framework.orc.isolation.pool import POOL, Worker
 
-# A file may take its deadline and a second more for each so many bytes, stored and decoded: what is slower
-# than that is stuck, not large.
-BYTES_A_SECOND = 16 * 1024 * 1024
-_LONGEST_SECONDS = 2**31 / 1000
-# How long a process may take to die once it has closed its socket: a large one takes a while.
-_DYING_SECONDS = 5.0
+# A file has its deadline plus a second for each of these many bytes, stored and decoded; slower decoding is
+# stuck.
+BYTES_PER_SECOND = 16 * 1024 * 1024
+_MAX_SECONDS = 2**31 / 1000
+# Time in which a process must end after it closed its socket; a large process needs a while.
+_EXIT_SECONDS = 5.0
 
 
 @checked_arguments
@@ -52,66 +52,68 @@ class Isolation:
     memory: int = 4 * 1024**3
 
     def __post_init__(self) -> None:
-        if not 0 < self.deadline < _LONGEST_SECONDS / 2:
+        if not 0 < self.deadline < _MAX_SECONDS / 2:
             raise InputError(f"deadline must be a number of seconds above 0, not {self.deadline!r}")
         if not 256 * 1024**2 <= self.memory < 2**63:
             raise InputError(f"memory must be at least 256 MiB, in bytes, not {self.memory!r}")
 
 
 class DecoderDiedError(pa.ArrowException):  # type: ignore[misc]  # pyarrow has no types
-    """Raised when decoding crashed, hung or burst its process; the reader says of which file and stripe."""
+    """Raised when decoding crashed, hung or ran out of memory; the reader adds file and stripe."""
 
 
 class IsolatedDecoder:
-    """Decodes one file in child processes that all files share, as many at once as threads ask.
+    """Decodes one file in child processes, which all files share; each thread uses one at a time.
 
-    A crash in a child that had decoded other files before is tried again in a fresh one, so that no file is
-    blamed for what another left behind.
+    After a crash of a child that had decoded other files before, decoding is retried in a new child, so that
+    the error is not another file's.
     """
 
     def __init__(self, limits: Isolation) -> None:
         self._limits = limits
         self._lock = threading.Lock()
-        self._left = limits.deadline
+        self._remaining_seconds = limits.deadline
 
     def table(self, image: pa.Buffer) -> pa.Table:
-        content = self._ask(TABLE, image)
+        content = self._request(TABLE, image)
         table = pa.ipc.open_stream(content).read_all()
-        # The child may have been led astray: neither lengths nor offsets nor text are to be trusted.
+        # The image may have taken over the child, so lengths, offsets and texts must be validated.
         table.validate(full=True)
-        self._account(-content.size / BYTES_A_SECOND)
+        self._add_seconds(-content.size / BYTES_PER_SECOND)
         return table
 
     def schema(self, image: pa.Buffer) -> pa.Schema:
-        return pa.ipc.open_stream(self._ask(SCHEMA, image)).schema
+        return pa.ipc.open_stream(self._request(SCHEMA, image)).schema
 
-    def _account(self, seconds: float) -> float:
+    def _add_seconds(self, seconds: float) -> float:
         with self._lock:
-            self._left -= seconds
-            return self._left
+            self._remaining_seconds -= seconds
+            return self._remaining_seconds
 
-    def _ask(self, kind: int, image: pa.Buffer) -> pa.Buffer:
-        left = self._account(-image.size / BYTES_A_SECOND)
+    def _request(self, kind: int, image: pa.Buffer) -> pa.Buffer:
+        remaining = self._add_seconds(-image.size / BYTES_PER_SECOND)
         while True:
             worker = POOL.take()
-            used = worker.requests > 0
+            was_used = worker.requests > 0
             started = time.monotonic()
             try:
-                status, content = self._exchange(worker, kind, image, started + left)
+                status, content = self._exchange(worker, kind, image, started + remaining)
             except TimeoutError:
                 POOL.discard(worker)
-                raise self._late() from None
+                raise self._timed_out() from None
             except (EOFError, ConnectionError):
-                end = POOL.discard(worker, patience=_DYING_SECONDS)
-                if end == -signal.SIGALRM:
-                    raise self._late() from None
-                if used:
+                exit_code = POOL.discard(worker, patience=_EXIT_SECONDS)
+                if exit_code == -signal.SIGALRM:
+                    raise self._timed_out() from None
+                if was_used:
                     continue
-                raise DecoderDiedError(f"it crashed the process that decoded it: {_ending(end)}") from None
+                raise DecoderDiedError(
+                    f"it crashed the process that decoded it: {_exit_reason(exit_code)}"
+                ) from None
             except BaseException:
                 POOL.discard(worker)
                 raise
-            left = self._account(time.monotonic() - started)
+            remaining = self._add_seconds(time.monotonic() - started)
             POOL.give(worker)
             if status == DONE:
                 return content
@@ -120,7 +122,7 @@ class IsolatedDecoder:
     def _exchange(self, worker: Worker, kind: int, image: pa.Buffer, end: float) -> tuple[int, pa.Buffer]:
         worker.requests += 1
         link = worker.link
-        seconds = min(max(end - time.monotonic(), 0.001), _LONGEST_SECONDS)
+        seconds = min(max(end - time.monotonic(), 0.001), _MAX_SECONDS)
         link.settimeout(seconds)
         link.sendall(REQUEST.pack(kind, int(seconds * 1000), self._limits.memory, image.size))
         link.sendall(image)
@@ -130,7 +132,7 @@ class IsolatedDecoder:
             raise EOFError
         return status, _receive(link, pa.allocate_buffer(length), end)
 
-    def _late(self) -> DecoderDiedError:
+    def _timed_out(self) -> DecoderDiedError:
         return DecoderDiedError(
             f"it was not decoded within {self._limits.deadline:g} s (the deadline of isolated files)"
         )
@@ -145,10 +147,8 @@ class IsolatedDecoder:
         return pa.ArrowException(text)
 
 
-def decoder_of(isolate: bool | Isolation) -> Decoder:
-    """Return the decoder that the option `isolate` asks for; `InputError` for anything but a bool or
-    `Isolation`.
-    """
+def decoder_for(isolate: bool | Isolation) -> Decoder:
+    """Return the decoder for the option `isolate`; `InputError` unless it is a bool or an `Isolation`."""
     if isinstance(isolate, Isolation):
         return IsolatedDecoder(isolate)
     if not isinstance(isolate, bool):
@@ -159,10 +159,10 @@ def decoder_of(isolate: bool | Isolation) -> Decoder:
 def _receive(link: socket.socket, buffer: Any, end: float) -> Any:
     view = memoryview(buffer)
     while view:
-        left = end - time.monotonic()
-        if left <= 0:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        link.settimeout(left)
+        link.settimeout(remaining)
         count = link.recv_into(view)
         if not count:
             raise EOFError
@@ -170,11 +170,11 @@ def _receive(link: socket.socket, buffer: Any, end: float) -> Any:
     return buffer
 
 
-def _ending(code: int) -> str:
+def _exit_reason(code: int) -> str:
     if code >= 0:
         return f"it ended with exit code {code}"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"{name}, perhaps for want of memory" if -code == signal.SIGKILL else name
+    return f"{name}, perhaps because memory ran out" if -code == signal.SIGKILL else name

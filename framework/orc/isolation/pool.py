@@ -1,4 +1,4 @@
-"""The child processes that decode untrusted files: started on demand, reused, and always ended."""
+"""A pool of child processes that decode untrusted files: started on demand, reused, and always ended."""
 
 from __future__ import annotations
 
@@ -14,14 +14,26 @@ from lockgate.framework.orc.isolation.decode_worker import READY
 
 _MODULE = "lockgate.framework.orc.isolation.decode_worker"
 _START_SECONDS = 60.0
-# Variables by these names or beginnings make Python and Arrow run; others, such as passwords, stay here.
-_NEEDED = ("PATH", "HOME", "LANG", "LC_", "TZ", "LD_", "DYLD_", "PYTHON", "VIRTUAL_ENV", "CONDA", "ARROW_")
-# Idle children beyond the number of cores cost memory and are of no use.
-_MOST_IDLE = os.cpu_count() or 1
+# Environment variables, by name or prefix, that Python and Arrow need. Others may hold secrets.
+_ENVIRONMENT_PREFIXES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_",
+    "TZ",
+    "LD_",
+    "DYLD_",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "CONDA",
+    "ARROW_",
+)
+# More idle children than cores would only use memory.
+_MAX_IDLE = os.cpu_count() or 1
 
 
 class Worker:
-    """A child process and the socket to it; `requests` counts what it was asked."""
+    """A child process and the socket to it; `requests` counts its requests."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -29,16 +41,16 @@ class Worker:
             raise IsolationError(
                 "this program embeds Python, so there is no Python executable to start a process with"
             )
-        self.link, theirs = socket.socketpair()
+        self.link, child_socket = socket.socketpair()
         try:
-            with theirs:
-                self._process = subprocess.Popen(  # noqa: S603 - our own module, in our own Python
-                    # Safe path: a module in the current folder must not be taken for one of Python's.
-                    [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())],
+            with child_socket:
+                self._process = subprocess.Popen(  # noqa: S603 - starts this package's module in this Python
+                    # -P: a module in the current folder must not shadow one of Python's.
+                    [sys.executable, "-P", "-m", _MODULE, str(child_socket.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(child_socket.fileno(),),
                     env=_environment(),
                     start_new_session=True,
                 )
@@ -49,7 +61,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     @property
@@ -58,9 +70,9 @@ class Worker:
         return self._process.poll() is None
 
     def end(self, patience: float = 0.0) -> int:
-        """End the process; its exit code, or the negative signal that ended it.
+        """End the process; return its exit code, or the negative number of the signal that ended it.
 
-        One that is dying by itself has `patience` seconds for it, since how it died is worth knowing.
+        A process that is ending by itself gets `patience` seconds, so that its exit code shows the cause.
         """
         self.link.close()
         try:
@@ -70,7 +82,7 @@ class Worker:
             return self._process.wait()
 
     def forget(self) -> None:
-        """Let go of it in a process that was forked: it is the parent's."""
+        """Release the worker in a forked process, since it belongs to the parent."""
         self.link.close()
         self._process.returncode = 0
 
@@ -92,7 +104,7 @@ class Worker:
 
 
 class Pool:
-    """The children of this process; each is lent to one thread at a time."""
+    """The children of this process; each serves one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -115,15 +127,15 @@ class Pool:
         return worker
 
     def give(self, worker: Worker) -> None:
-        """Take back a child that is well."""
+        """Return a healthy child to the pool."""
         with self._lock:
-            if len(self._idle) < _MOST_IDLE:
+            if len(self._idle) < _MAX_IDLE:
                 self._idle.append(worker)
                 return
         self.discard(worker)
 
     def discard(self, worker: Worker, patience: float = 0.0) -> int:
-        """End a child that is not to be used again; returns what `Worker.end` does."""
+        """End a child that must not be used again, and return its exit code as `Worker.end` does."""
         with self._lock:
             self._all.discard(worker)
         return worker.end(patience)
@@ -138,7 +150,7 @@ class Pool:
             worker.end()
 
     def forget(self) -> None:
-        """Start again in a forked process, whose copies of the sockets would keep the children alive."""
+        """Empty the pool in a forked process, whose copies of the sockets would keep the children alive."""
         workers = self._all
         self._lock, self._idle, self._all = threading.Lock(), [], set()
         for worker in workers:
@@ -146,8 +158,8 @@ class Pool:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name.startswith(_NEEDED)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT_PREFIXES)}
+    return {**variables, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 POOL = Pool()

@@ -1,1 +1,1 @@
-"""Masks: what readers without the key see in place of encrypted values."""
+"""Masks, which readers without the key get in place of encrypted values."""

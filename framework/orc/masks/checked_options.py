@@ -1,4 +1,4 @@
-"""`orc.encrypt` and `orc.mask` read together, and checked against the columns of a schema."""
+"""Parsing `orc.encrypt` and `orc.mask` together, with checks against a schema."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lockgate.framework.orc.masks.masks import check_masks
 
 @checked_arguments
 def parse_encryption(encrypt: str | None, mask: str | None, schema: pa.Schema) -> Encryption:
-    """Return both options together, checked against `schema`.
+    """Parse both options, and check them against `schema`.
 
-    Raises `OptionError` for a mask on a column that is not encrypted, for one that does not exist, has wrong
-    parameters or does not suit the column's type, and for encryption inside an encrypted column.
+    Raises `OptionError` for a mask of a column that is not encrypted, for an unknown mask, wrong parameters
+    or an unsupported column type, and for an encrypted column inside another one.
     """
     keys = parse_encrypt(encrypt, schema)
     tree = ColumnTree(schema)

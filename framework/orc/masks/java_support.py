@@ -1,7 +1,7 @@
-"""Masks by type of column that Spark's tasks, which encrypt by Java, write exactly as Python does.
+"""Masks that Java, which encrypts in Spark's tasks, writes exactly as Python does, by column type.
 
-The connector brings masks of its own (`Masks.java`), for ORC's fail on strings, small decimals and whatever
-lies in lists and maps. `tests/integration/test_masks_spark.py` writes every pair by both and compares.
+The connector has its own masks (`Masks.java`), because ORC's fail on strings, small decimals, and values in
+lists and maps. `tests/integration/test_masks_spark.py` compares Java's and Python's masks for all types.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from lockgate.framework.types import DataField, DataType, Kind
 
 _FLAT = frozenset(Kind) - {Kind.ARRAY, Kind.MAP, Kind.ROW, Kind.TIME}
 
-# The flat types that each mask is right for; what holds them may be masked as well.
+# The flat types that each mask supports; nested types of these are supported, too.
 WRITTEN: Mapping[str, frozenset[Kind]] = {"nullify": _FLAT | {Kind.TIME}, "redact": _FLAT, "sha256": _FLAT}
 
-# A hexadecimal digest; where it does not fit, Java cuts it off.
+# Length of a hexadecimal digest; Java truncates it in shorter columns.
 _DIGEST = 64
 
 
 def why_not_java(encryption: Encryption, fields: Sequence[DataField]) -> str | None:
-    """Return why Spark could not write a table with these columns, and what to do instead; None if it can."""
+    """Return the reason why Spark cannot write a table with these columns, with advice; None if it can."""
     types = {field.name: field.type for field in fields}
 
     def path_of(name: str) -> Path:
@@ -57,10 +57,10 @@ def _why_not(mask: Mask, leaf: DataType) -> str | None:
 
 
 def _type_at(types: Mapping[str, DataType], path: Sequence[str]) -> DataType:
-    found = types[path[0]]
+    data_type = types[path[0]]
     for part in path[1:]:
-        found = dict(_parts(found))[part]
-    return found
+        data_type = dict(_parts(data_type))[part]
+    return data_type
 
 
 def _parts(data_type: DataType) -> Iterator[tuple[str, DataType]]:
@@ -74,9 +74,7 @@ def _parts(data_type: DataType) -> Iterator[tuple[str, DataType]]:
 def _leaves(
     masks: Mapping[Path, Mask], path: Path, data_type: DataType, mask: Mask
 ) -> Iterator[tuple[Path, Mask, DataType]]:
-    """Yield the flat parts of a column with the mask of each, which is the one of what holds it if it has
-    none.
-    """
+    """Yield the flat parts of a column with their masks; a part without a mask has that of its parent."""
     mask = masks.get(path, mask)
     parts = list(_parts(data_type))
     if not parts:

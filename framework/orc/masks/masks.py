@@ -1,8 +1,8 @@
-"""Masks: values stored in the clear in place of encrypted ones.
+"""Masks: values stored in the clear in place of encrypted values.
 
-A mask is made by name from its parameters. The three of Apache ORC are here; others come from plugins, by the
-hook `lockgate_masks`. Masks see flat arrays only: lists, maps and structs keep their shape, and what is in
-them is masked; but `nullify` leaves nothing of a column at all.
+A mask is created from its name and parameters. Apache ORC's three masks are here; plugins add others by the
+hook `lockgate_masks`. Masks get only flat arrays: lists, maps and structs keep their shape, and the values
+inside are masked. `nullify` makes the complete column null.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from lockgate.framework.orc.format.text_kinds import fit_text, text_kind
 from lockgate.framework.orc.masks.redact import Redact
 from lockgate.framework.plugins import MaskFactory, MaskFunction, plugins
 
-# Values masked at a time; bounds the memory that a mask needs in addition to the column's own.
+# Values that are masked together; limits the memory that a mask needs.
 _ROWS = 256 * 1024
 _HEXADECIMAL = 64
 
 
 def nullify(parameters: Sequence[str]) -> MaskFunction:
-    """Return Null for every value."""
+    """Return the mask that makes every value null."""
     _no_parameters("nullify", parameters)
     return lambda values: pa.nulls(len(values), values.type)
 
 
 def sha256(parameters: Sequence[str]) -> MaskFunction:
-    """Return, for strings, the upper-case hexadecimal SHA-256 of their UTF-8, for binaries the digest; null
-    for others.
+    """Return the mask SHA-256: upper-case hexadecimal for strings, the digest for binaries, null for others.
 
-    Without a salt: anyone who can guess a value can recognise it.
+
+    The digest has no salt, so anyone who guesses a value can recognise it.
     """
     _no_parameters("sha256", parameters)
     return _sha256
@@ -47,13 +47,15 @@ STANDARD: Mapping[str, MaskFactory] = {"nullify": nullify, "redact": Redact, "sh
 
 
 def mask_function(mask: Mask) -> MaskFunction:
-    """Make a mask; `OptionError` if there is none of that name, or its parameters are wrong."""
+    """Return the function of a mask; `OptionError` for an unknown name or wrong parameters."""
     factory = STANDARD.get(mask.name)
     if factory is None:
-        added = plugins().masks()
-        factory = added.get(mask.name)
+        plugin_masks = plugins().masks()
+        factory = plugin_masks.get(mask.name)
         if factory is None:
-            raise OptionError(f"there is no mask {mask.name!r}{nearest(mask.name, [*STANDARD, *added])}")
+            raise OptionError(
+                f"there is no mask {mask.name!r}{nearest(mask.name, [*STANDARD, *plugin_masks])}"
+            )
     try:
         return factory(mask.parameters)
     except LockgateError:
@@ -63,7 +65,7 @@ def mask_function(mask: Mask) -> MaskFunction:
 
 
 def check_masks(encryption: Encryption, tree: ColumnTree) -> None:
-    """Raise `OptionError` for a mask that there is not, or that does not suit the column it is for."""
+    """Raise `OptionError` for an unknown mask, or one that does not support its column's type."""
     for name in encryption.columns:
         _check(tree.find("orc.encrypt", name), encryption, encryption.mask_of(name), is_root=True)
 
@@ -78,7 +80,7 @@ class ColumnMasks:
         self._functions = {mask: mask_function(mask) for mask in self.by_number.values()}
 
     def mask_column(self, column: OrcColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return a top-level column with masks in place of what is encrypted; the same type and length."""
+        """Return a top-level column with its encrypted values masked; type and length stay the same."""
         if self.by_number.get(column.number) == Mask.NULLIFY:
             return pa.chunked_array([pa.nulls(len(values), values.type)], type=values.type)
         chunks = [self._masked(column, piece, None) for piece in _pieces(values.chunks)]
@@ -101,7 +103,7 @@ class ColumnMasks:
         return self._masked_list(column, values, mask)
 
     def _masked_list(self, column: OrcColumn, values: pa.Array, mask: Mask | None) -> pa.Array:
-        """Return a list or map with other elements: only those of its rows, since the array may be a
+        """Return a list or map with masked elements; only those of its rows, since the array may be a
         slice.
         """
         offsets = values.offsets
@@ -123,21 +125,21 @@ class ColumnMasks:
 
 
 def _apply(column: OrcColumn, mask: Mask, function: MaskFunction, values: pa.Array) -> pa.Array:
-    """Mask a flat array, and see that what comes back can take its place."""
+    """Mask a flat array, and check the result's type and length."""
     masked = function(values)
     if not isinstance(masked, pa.Array) or masked.type != values.type or len(masked) != len(values):
-        found = f"{len(masked)} of {masked.type}" if isinstance(masked, pa.Array) else type(masked).__name__
+        result = f"{len(masked)} of {masked.type}" if isinstance(masked, pa.Array) else type(masked).__name__
         raise PluginError(
-            f"mask {str(mask)!r} made {found} of {len(values)} values of {values.type} "
-            f"of column {column.name!r}; a mask keeps type and length",
+            f"mask {str(mask)!r} returned {result} for {len(values)} values of {values.type} "
+            f"of column {column.name!r}; a mask must keep type and length",
             mask.name,
         )
     kind = text_kind(column.field)
     if kind is not None:
         masked = fit_text(masked, kind)
     if column.is_key and masked.null_count:
-        # Arrow ends the process if it is handed such a map.
-        raise OptionError(_keys_are_not_null(column, mask))
+        # Arrow aborts the process for a map with null keys.
+        raise OptionError(_null_keys_message(column, mask))
     return masked
 
 
@@ -149,11 +151,11 @@ def _check(column: OrcColumn, encryption: Encryption, mask: Mask, *, is_root: bo
         for part in column.walk():
             if part is not column and part.name in encryption.masks:
                 raise OptionError(
-                    f"orc.mask: the mask of {part.name!r} has no effect, because nothing is left of "
+                    f"orc.mask: the mask of {part.name!r} has no effect, because `nullify` removes all of "
                     f"{column.name!r}; name another mask for {column.name!r} as well"
                 )
         if column.is_key:
-            raise OptionError(_keys_are_not_null(column, mask))
+            raise OptionError(_null_keys_message(column, mask))
         return
     if not column.children:
         _check_flat(column, mask, named=is_root or column.name in encryption.masks)
@@ -180,15 +182,15 @@ def _check_flat(column: OrcColumn, mask: Mask, *, named: bool) -> None:
         ) from error
 
 
-def _keys_are_not_null(column: OrcColumn, mask: Mask) -> str:
+def _null_keys_message(column: OrcColumn, mask: Mask) -> str:
     return (
-        f"the mask {str(mask)!r} makes null of {column.name!r}, but keys of a map are never null, and "
-        "readers built on Arrow end with the process at one; name another mask, or encrypt the whole map"
+        f"the mask {str(mask)!r} makes {column.name!r} null, but keys of a map are never null: Arrow "
+        "aborts the process that reads one; name another mask, or encrypt the whole map"
     )
 
 
 def _sample(type_: pa.DataType) -> pa.Array:
-    """Return one value, the simplest there is, whatever the type."""
+    """Return an array with one value, zero or empty, of any flat type."""
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
         return pa.array([0], pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
     empty = [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")]
@@ -200,7 +202,7 @@ def _sample(type_: pa.DataType) -> pa.Array:
 
 def _no_parameters(name: str, parameters: Sequence[str]) -> None:
     if parameters:
-        raise OptionError(f"the mask {name} has no parameters, but is given {', '.join(parameters)}")
+        raise OptionError(f"the mask {name} has no parameters, but got {', '.join(parameters)}")
 
 
 # --- digests ---
@@ -217,7 +219,7 @@ def _is_text(type_: pa.DataType) -> bool:
 def _sha256(values: pa.Array) -> pa.Array:
     if not _has_digest(values.type):
         return pa.nulls(len(values), values.type)
-    # Each distinct value is hashed once.
+    # Distinct values are hashed once.
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
     digests = b"".join([hashlib.sha256(value).digest() for value in distinct])

@@ -1,4 +1,4 @@
-"""Redacted numbers: as many digits as the value, all of them one digit, as Apache ORC's `redact` does."""
+"""Redaction of numbers: all digits are replaced by one digit, as in Apache ORC's `redact`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = np.iinfo(np.int64).min
 
 
 def redact_integers(values: npt.NDArray[np.int64], digit: int) -> npt.NDArray[np.int64]:
-    """Return each number with `digit` for its digits; 19 nines would be too many, so then there are 18."""
+    """Return each number with its digits replaced by `digit`; 19 nines would overflow, so they become 18."""
     sizes = np.abs(np.where(values == _LEAST, _LEAST + 1, values))
     ones = _ONES.copy()
     if digit == 9:
@@ -28,10 +28,10 @@ def redact_integers(values: npt.NDArray[np.int64], digit: int) -> npt.NDArray[np
 
 
 def redact_doubles(values: npt.NDArray[np.float64], digit: int) -> npt.NDArray[np.float64]:
-    """Return each number as six digits times the power of ten below it; 0 as if it were 1."""
+    """Return each number as six digits times its power of ten; 0 counts as 1."""
     sizes = np.abs(values)
     places = np.maximum(np.searchsorted(_DOUBLE_POWERS, sizes, side="right") - 1, 0)
-    # The order of these products is Java's, to the last bit; what is no number counts as negative there.
+    # The order of multiplication is Java's, so that all bits are equal; NaN counts as negative in Java.
     base = np.where(values > 0, 1.11111, -1.11111)
     masked = digit * base * _DOUBLE_POWERS[places]
     flat = (values == 0) | (digit == 0)
@@ -39,32 +39,32 @@ def redact_doubles(values: npt.NDArray[np.float64], digit: int) -> npt.NDArray[n
 
 
 def redact_decimals(values: pa.Array, digit: int) -> pa.Array:
-    """Return each number with `digit` for the digits before the point and for those behind that are not zeros
-    at the end; a single zero before the point counts where the type has room for it.
+    """Return each number with its digits replaced by `digit`, except trailing zeros of the fraction; a single
+    zero before the point counts as a digit if the type has room for it.
     """
     precision, scale = values.type.precision, values.type.scale
     sizes = pc.abs(values.fill_null(decimal.Decimal(0)))
-    # Compared as the type itself: each is a number of it, up to the last.
+    # The limits fit into the type, except for the last, which is not compared.
     before = np.ones(len(values), np.int64)
     for power in range(1, precision - scale):
         limit = pa.scalar(decimal.Decimal(10) ** power, values.type)
         before += pc.greater_equal(sizes, limit).to_numpy(zero_copy_only=False)
     behind = np.full(len(values), max(scale, 0), np.int64)
     for places in range(scale - 1, -1, -1):
-        short = pc.equal(_cut(sizes, places, precision - scale), sizes).to_numpy(zero_copy_only=False)
-        if not short.any():
+        is_shorter = pc.equal(_cut(sizes, places, precision - scale), sizes).to_numpy(zero_copy_only=False)
+        if not is_shorter.any():
             break
-        behind[short] = places
+        behind[is_shorter] = places
     negative = pc.less(values.fill_null(decimal.Decimal(0)), pa.scalar(decimal.Decimal(0), values.type))
     codes = (before * 64 + behind) * 2 + negative.to_numpy(zero_copy_only=False)
-    found, inverse = np.unique(codes, return_inverse=True)
-    shapes = [_shape(int(code), digit, precision, scale) for code in found]
+    distinct_codes, inverse = np.unique(codes, return_inverse=True)
+    shapes = [_shape(int(code), digit, precision, scale) for code in distinct_codes]
     return pa.array(shapes, values.type).take(pa.array(inverse.astype(np.int64)))
 
 
 def _cut(values: pa.Array, places: int, before: int) -> pa.Array:
     if places == before == 0:
-        # Arrow finds no room for a whole number.
+        # Arrow fails to round to a type without integer digits.
         return pa.repeat(pa.scalar(decimal.Decimal(0), values.type), len(values))
     return pc.round(values, ndigits=places, round_mode="towards_zero")
 
@@ -78,14 +78,14 @@ def _shape(code: int, digit: int, precision: int, scale: int) -> decimal.Decimal
 def redact_texts(
     values: pa.Array, type_: pa.DataType, spell: Callable[[Any], str], redact: Callable[[str], Any]
 ) -> pa.Array:
-    """Return each distinct value spelled as text and redacted as such, once."""
+    """Redact values as texts; each distinct value is redacted once."""
     encoded = values.dictionary_encode()
     masked = [redact(spell(value)) for value in encoded.dictionary.to_pylist()]
     return pa.array(masked, type_).take(encoded.indices)
 
 
 def java_double(value: float) -> str:
-    """Return a double as Java spells it: `1234.9`, `1.0E10`, `1.0E-4`."""
+    """Return a double in Java's notation: `1234.9`, `1.0E10`, `1.0E-4`."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -1,7 +1,8 @@
-"""Apache ORC's mask `redact`: values that keep their shape (length, digits, year) and lose the rest.
+"""Apache ORC's mask `redact`: values keep their shape (length, digits, year) and lose the rest.
 
-The parameters and what they do to each type are those of `RedactMaskFactory` in Apache ORC 2.3; where its
-code differs from its own documentation, the documentation is followed (docs/encryption.md lists where).
+The parameters and their effect on each type are those of `RedactMaskFactory` in Apache ORC 2.3. Where its
+code differs from its documentation, this follows the documentation (docs/encryption.md lists the
+differences).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from lockgate.framework.orc.masks.numbers import (
 )
 from lockgate.framework.orc.masks.text import CLASSES, KEEP, Ranges, TextRedaction, keeps
 
-_DIGITS = 2  # The class of digits.
-# Name, default and highest value of each time parameter; None as a value leaves that part as it is.
+_DIGITS = 2  # Index of the class of digits.
+# Name, default and highest value of each time parameter; the value None keeps that part.
 _TIMES: Sequence[tuple[str, int | None, int]] = (
     ("year", None, 4000),
     ("month", 1, 12),
@@ -44,16 +45,16 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class Redact:
-    """A mask for arrays of any flat type, by up to three parameters.
+    """A mask for arrays of any flat type, with up to three parameters.
 
     1. the characters that replace upper-case letters, lower-case letters, digits, symbols, punctuation,
        separators, other letters, marks, other numbers and everything else; `_` keeps a class. By default
        ``Xx9$._ªः²۝``. The third is also the digit of numbers, and makes booleans false if it is 0;
     2. year, month, day, hour, minute and second of dates and times, separated by blanks; `_` keeps a part.
        By default `_ 1 1 0 0 0`;
-    3. places that are kept, `first:last` and more after commas, counted from 0, negative from the end.
+    3. positions to keep, `first:last`, several separated by commas; counted from 0, negative from the end.
 
-    Raises `OptionError` for parameters that mean nothing.
+    Raises `OptionError` for invalid parameters.
     """
 
     def __init__(self, parameters: Sequence[str]) -> None:
@@ -68,11 +69,11 @@ class Redact:
         self._text = TextRedaction(replacements, self._ranges)
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """Return the redacted form of an array, with nulls where it has them."""
+        """Return the redacted array; nulls stay."""
         for test, redact in self._kinds():
             if test(values.type):
                 return _with_nulls(redact(values), values)
-        # Of binaries there is nothing to keep.
+        # Binaries have no shape to keep.
         return pa.nulls(len(values), values.type)
 
     def _kinds(self) -> Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]]]:
@@ -99,11 +100,11 @@ class Redact:
             masked = redact_texts(values, pa.int64(), str, self._integer)
         else:
             masked = pa.array(redact_integers(_numbers(values), self._digit))
-        # Like Java, the low bits: a mask with as many digits may be too large for the type.
+        # Keep the low bits, as Java does: a mask with as many digits may be too large for the type.
         return pa.array(_numbers(masked).astype(values.type.to_pandas_dtype()))
 
     def _integer(self, text: str) -> int:
-        masked = self._masked(text)
+        masked = self._replace_digits(text)
         number = int(masked) if re.fullmatch(r"-?\d+", masked) else 1 << 63
         return number if -(1 << 63) <= number < 1 << 63 else _OVERFLOW * self._digit
 
@@ -119,7 +120,7 @@ class Redact:
             return pa.array(masked.astype(values.type.to_pandas_dtype()))
 
     def _double(self, text: str) -> float:
-        masked = self._masked(text)
+        masked = self._replace_digits(text)
         if not masked.isascii():
             return float(_OVERFLOW * self._digit)
         try:
@@ -137,20 +138,20 @@ class Redact:
         )
 
     def _decimal(self, text: str, type_: Any) -> decimal.Decimal:
-        masked = decimal.Decimal(self._masked(text, str(self._digit)))
+        masked = decimal.Decimal(self._replace_digits(text, str(self._digit)))
         sign, digits, exponent = masked.as_tuple()
         assert isinstance(exponent, int)
         digits = (*digits, *[0] * (type_.scale + exponent))
         return decimal.Decimal((sign, digits[-type_.precision :], -type_.scale))
 
-    def _masked(self, text: str, digit: str | None = None) -> str:
-        """Return a number as text with its digits replaced, other than those in a range that is kept."""
-        # Here numbers are ASCII, so that the digits are these.
+    def _replace_digits(self, text: str, digit: str | None = None) -> str:
+        """Return a number's text with its digits replaced, except digits in ranges to keep."""
+        # Texts of numbers are ASCII.
         return "".join(
             (digit or self._character)
-            if each in "0123456789" and not keeps(self._ranges, index, len(text))
-            else each
-            for index, each in enumerate(text)
+            if character in "0123456789" and not keeps(self._ranges, index, len(text))
+            else character
+            for index, character in enumerate(text)
         )
 
     def _dates(self, values: pa.Array) -> pa.Array:
@@ -169,18 +170,18 @@ class Redact:
                 f"a timestamp in nanoseconds cannot have the year {year}; cast it to microseconds first"
             )
         seconds = np.floor_divide(_numbers(values.cast(pa.int64())), per_second)
-        days, rest = np.divmod(seconds, _DAY)
-        parts = [rest // 3600, rest // 60 % 60, rest % 60]
+        days, second_of_day = np.divmod(seconds, _DAY)
+        parts = [second_of_day // 3600, second_of_day // 60 % 60, second_of_day % 60]
         hour, minute, second = (
-            part if given is None else np.full_like(part, given)
-            for part, given in zip(parts, self._times[3:], strict=True)
+            part if parameter is None else np.full_like(part, parameter)
+            for part, parameter in zip(parts, self._times[3:], strict=True)
         )
         masked = self._date(days) * _DAY + hour * 3600 + minute * 60 + second
         return pa.array(masked * per_second).cast(values.type)
 
     def _date(self, days: _Numbers) -> _Numbers:
-        """Return days since 1970 with year, month and day replaced; too large a day runs into the next
-        month.
+        """Return days since 1970 with year, month and day replaced; a day beyond the month's end runs into
+        the next month.
         """
         year, month, day = self._times[:3]
         if year is None and month is None and day is None:
@@ -208,7 +209,7 @@ def _with_nulls(masked: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _plain_decimal(value: decimal.Decimal) -> str:
-    """Return a decimal as Hive writes it: no exponent, and no zeros at the end of a fraction."""
+    """Return a decimal in Hive's form: without exponent and without trailing zeros of the fraction."""
     text = format(value, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
@@ -227,39 +228,39 @@ def _replacements(text: str) -> list[str]:
 
 
 def _digit(character: str) -> int:
-    """Return the digit that numbers are made of: the character's value, or 9 if it has none."""
+    """Return the digit that replaces the digits of numbers: the character's value, or 9 if it has none."""
     is_number = unicodedata.category(character) in ("Nd", "Nl", "No")
     value = unicodedata.numeric(character, -1.0) if is_number else -1.0
     return int(value) if value in range(10) else 9
 
 
 def _time_parts(text: str) -> list[int | None]:
-    given = re.findall(r"\w+", text, re.ASCII)
-    if len(given) > len(_TIMES) or re.search(r"[^\s\w/:,.]", text):
+    values = re.findall(r"\w+", text, re.ASCII)
+    if len(values) > len(_TIMES) or re.search(r"[^\s\w/:,.]", text):
         raise OptionError(
             f"the second parameter of redact has up to {len(_TIMES)} numbers or _ "
             f"({', '.join(name for name, _, _ in _TIMES)}), not {text!r}"
         )
     parts: list[int | None] = [default for _, default, _ in _TIMES]
-    for index, each in enumerate(given):
+    for index, value in enumerate(values):
         name, _, highest = _TIMES[index]
-        if each.startswith("_"):
+        if value.startswith("_"):
             parts[index] = None
-        elif each.isdigit() and int(each) <= highest:
-            parts[index] = int(each)
+        elif value.isdigit() and int(value) <= highest:
+            parts[index] = int(value)
         else:
-            raise OptionError(f"redact: the {name} of times is 0 to {highest} or _, not {each!r}")
+            raise OptionError(f"redact: the {name} of times is 0 to {highest} or _, not {value!r}")
     return parts
 
 
 def _ranges(text: str) -> Ranges:
     ranges: dict[int, int] = {}
     for part in text.split(",") if text.strip() else ():
-        found = re.fullmatch(r"\s*([+-]?\d{1,9}):([+-]?\d{1,9})\s*", part)
-        if found is None:
+        match = re.fullmatch(r"\s*([+-]?\d{1,9}):([+-]?\d{1,9})\s*", part)
+        if match is None:
             raise OptionError(
                 "the third parameter of redact has ranges of positions as in '0:3,-4:-1', not "
                 f"{part.strip()!r}"
             )
-        ranges[int(found[1])] = int(found[2])
+        ranges[int(match[1])] = int(match[2])
     return ranges

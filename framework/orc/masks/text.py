@@ -1,4 +1,4 @@
-"""Redacted text: each character replaced by one that stands for its class, as Apache ORC's `redact` does."""
+"""Redaction of text: each character is replaced by one for its class, as in Apache ORC's `redact`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Unicode's general categories, in the order in which `redact` takes the characters that replace them.
+# Unicode's general categories, in the order of the replacement characters in `redact`'s parameter.
 CLASSES: Sequence[tuple[str, str, frozenset[str]]] = (
     ("upper-case letters", "X", frozenset({"Lu"})),
     ("lower-case letters", "x", frozenset({"Ll"})),
     ("digits", "9", frozenset({"Nd"})),
     ("symbols", "$", frozenset({"Sm", "Sc", "Sk", "So"})),
-    # Without quotation marks like « and » (Pi, Pf), which Apache takes for everything else.
+    # Without quotation marks like « and » (Pi, Pf), which Apache counts as "everything else".
     ("punctuation", ".", frozenset({"Pd", "Ps", "Pe", "Pc", "Po"})),
     ("separators", "_", frozenset({"Zs", "Zl", "Zp"})),
     ("other letters", "\N{FEMININE ORDINAL INDICATOR}", frozenset({"Lt", "Lm", "Lo"})),
@@ -32,10 +32,9 @@ _Numbers = npt.NDArray[Any]
 
 
 class TextRedaction:
-    """Redacts strings by the replacement of each class; `KEEP` leaves a class as it is.
+    """Redacts strings by the replacement of each class; `KEEP` keeps the characters of a class.
 
-    `ranges` keep characters by their place: from a first to a last index, where negative ones count from the
-    end.
+    `ranges` keep characters by position, from a first to a last index; negative indexes count from the end.
     """
 
     def __init__(self, replacements: Sequence[str], ranges: Ranges) -> None:
@@ -47,7 +46,7 @@ class TextRedaction:
         self._other = replacements[-1]
         self._ranges = ranges
         table = [self._replacement(code) for code in range(128)]
-        # A byte for a byte, as long as text in ASCII stays in ASCII; what does not is marked.
+        # Maps ASCII bytes to ASCII bytes; _NOT_ASCII marks those whose replacement is not ASCII.
         self._ascii = np.array([code if code < 128 else _NOT_ASCII for code in table], np.uint8)
 
     def __call__(self, values: pa.Array) -> pa.Array:
@@ -72,21 +71,21 @@ class TextRedaction:
             return None
         masked = self._ascii[text]
         if self._ranges:
-            masked = np.where(self._kept(offsets), text, masked)
+            masked = np.where(self._is_kept(offsets), text, masked)
         return (masked, offsets) if masked.max() < 128 else None
 
     def _redact_code_points(self, text: _Numbers, offsets: _Numbers) -> tuple[_Numbers, _Numbers]:
         starts = np.concatenate([[0], np.cumsum((text & 0xC0) != 0x80)])
         offsets = starts[offsets]
         codes = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), "<u4")
-        met = np.zeros(int(codes.max()) + 1, np.bool_)
-        met[codes] = True
-        table = np.zeros(len(met), "<u4")
-        for code in np.flatnonzero(met).tolist():
+        occurs = np.zeros(int(codes.max()) + 1, np.bool_)
+        occurs[codes] = True
+        table = np.zeros(len(occurs), "<u4")
+        for code in np.flatnonzero(occurs).tolist():
             table[code] = self._replacement(code)
         masked = table[codes]
         if self._ranges:
-            masked = np.where(self._kept(offsets), codes, masked)
+            masked = np.where(self._is_kept(offsets), codes, masked)
         lengths = 1 + (masked > 0x7F).astype(np.int64) + (masked > 0x7FF) + (masked > 0xFFFF)
         ends = np.concatenate([[0], np.cumsum(lengths)])
         encoded = masked.tobytes().decode("utf-32-le").encode()
@@ -97,20 +96,20 @@ class TextRedaction:
         replacement = self._replacements.get(unicodedata.category(character), self._other)
         return code if replacement == KEEP else ord(replacement)
 
-    def _kept(self, offsets: _Numbers) -> npt.NDArray[np.bool_]:
+    def _is_kept(self, offsets: _Numbers) -> npt.NDArray[np.bool_]:
         lengths = np.diff(offsets)
-        places = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
+        positions = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
         size = np.repeat(lengths, lengths)
-        kept = np.zeros(len(places), np.bool_)
+        kept = np.zeros(len(positions), np.bool_)
         for first, last in self._ranges.items():
             low = first if first >= 0 else size + first
             high = last if last >= 0 else size + last
-            kept |= (places >= low) & (places <= high)
+            kept |= (positions >= low) & (positions <= high)
         return kept
 
 
 def keeps(ranges: Ranges, index: int, length: int) -> bool:
-    """Return whether the character at `index` of a text of `length` characters is within `ranges`."""
+    """Return whether `ranges` keep the character at `index` of a text of `length` characters."""
     return any(
         (first if first >= 0 else length + first) <= index <= (last if last >= 0 else length + last)
         for first, last in ranges.items()

@@ -1,1 +1,1 @@
-"""Reading ORC files into Arrow tables, with as few of their bytes as a predicate allows."""
+"""Reading ORC files into Arrow tables, skipping the bytes that a predicate does not need."""

@@ -1,4 +1,4 @@
-"""The row groups of one column in a stripe: their statistics, Bloom filters and positions."""
+"""Statistics, Bloom filters and positions of a column's row groups in a stripe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lockgate.framework.orc.read.stripe_cut import Cut
 
 
 class ColumnGroups:
-    """The row groups of one column: statistics and positions, from its row index."""
+    """The row groups of one column in a stripe."""
 
     def __init__(self, tail: Tail, streams: ColumnStreams) -> None:
         self.streams = streams
@@ -28,7 +28,7 @@ class ColumnGroups:
 
     @cached_property
     def entries(self) -> list[proto.Message] | None:
-        """The row index; None if there is none."""
+        """The entries of the row index; None if there is none."""
         return self.streams.row_index()
 
     @cached_property
@@ -38,30 +38,30 @@ class ColumnGroups:
 
     @cached_property
     def layout(self) -> PositionLayout | None:
-        """The streams that positions speak of; None if the column cannot be cut."""
+        """The streams with positions; None if the column cannot be read by row groups."""
         present = StreamKind.PRESENT in self.streams.by_kind
         return layout_of(self.kind, self.streams.encoding.kind, present)
 
     def can_start_at(self, groups: Iterable[int]) -> bool:
-        """Return whether there are plausible positions of all of these row groups."""
-        return all(self._plausible(self.positions(group)) for group in groups)
+        """Return whether all these row groups have plausible positions."""
+        return all(self._are_plausible(self.positions(group)) for group in groups)
 
     def can_cut(self, kind: int) -> bool:
-        """Return whether the column has streams of this kind, and they can be cut."""
+        """Return whether the column's layout has this kind of stream, so that it can be cut."""
         layout = self.layout
         return layout is not None and (kind in layout.shared or kind in dict(layout.parts))
 
     def positions(self, group: int) -> dict[StreamKind, StreamPosition] | None:
-        """Return where a row group starts in each stream; None if that is not known."""
+        """Return the start of a row group in each stream; None if unknown."""
         if group not in self._positions:
-            found = None
+            group_positions = None
             if self.layout is not None and self.entries is not None:
-                found = positions_of(self.layout, self._tail.codec, self.entries[group].positions)
-            self._positions[group] = found
+                group_positions = positions_of(self.layout, self._tail.codec, self.entries[group].positions)
+            self._positions[group] = group_positions
         return self._positions[group]
 
     def cut(self, kind: int, groups: range) -> Cut | None:
-        """Return which part of a stream is needed for `groups`; None for one that all row groups share."""
+        """Return the part of a stream that `groups` need; None for a stream that all row groups share."""
         assert self.layout is not None
         assert self.entries is not None
         if kind in self.layout.shared:
@@ -75,12 +75,12 @@ class ColumnGroups:
         return Cut(dict(self.layout.parts)[stream], start[stream], end[stream] if end else None)
 
     def chunks(self, kind: int, group: int) -> list[int]:
-        """Return in which chunks of a stream the row groups from `group` on start."""
+        """Return the chunks of a stream in which the row groups from `group` on start."""
         assert self.entries is not None
-        found = [self.positions(number) for number in range(group, len(self.entries))]
-        return [positions[StreamKind(kind)].chunk for positions in found if positions is not None]
+        group_positions = [self.positions(number) for number in range(group, len(self.entries))]
+        return [positions[StreamKind(kind)].chunk for positions in group_positions if positions is not None]
 
-    def _plausible(self, positions: dict[StreamKind, StreamPosition] | None) -> bool:
+    def _are_plausible(self, positions: dict[StreamKind, StreamPosition] | None) -> bool:
         if positions is None:
             return False
         lengths = {kind: stream.length for kind, stream in self.streams.by_kind.items()}

@@ -1,4 +1,4 @@
-"""The dictionaries of text columns in a stripe: whether any of their entries can make a predicate true."""
+"""Pruning of stripes by the dictionaries of text columns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from lockgate.pushdown import (
     filter_table,
 )
 
-# A dictionary costs a read; of the other comparisons, bounds say as much.
-_OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN}) | TEXT | PATTERNS
+# Reading a dictionary costs a request; for other operators, bounds exclude as much.
+_OPERATORS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN}) | TEXT | PATTERNS
 
 
 def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
-    """Return the entries as an array of `type_`, a string; None for a column that has no dictionary.
+    """Return the entries of a column's dictionary; None for a column without one, or if it is no string.
 
     Raises `CorruptFileError` if the dictionary cannot be read.
     """
@@ -56,53 +56,51 @@ def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
 
 
 class Dictionaries:
-    """Takes out of predicates what no entry of a dictionary makes true.
+    """Simplifies predicates: comparisons that no dictionary entry meets become false.
 
-    `read` gives the entries of a column, by its name, or None if it has no dictionary.
+    `read` returns the entries of a column by its name, None if it has no dictionary.
     """
 
     def __init__(self, read: Callable[[str], pa.Array | None]) -> None:
         self._read = read
-        self._held: dict[str, pa.Array | None] = {}
+        self._entries: dict[str, pa.Array | None] = {}
 
     def reduce(self, predicate: Predicate) -> Predicate:
-        """Return a normalized predicate that may be true for the same rows of the stripe."""
+        """Return a simpler normalized predicate with the same matches in the stripe."""
         match predicate:
             case Or(children):
                 return any_of(*(self.reduce(child) for child in children))
             case And(children):
                 return all_of(*(self.reduce(child) for child in children), *self._conflicts(children))
-        return AlwaysFalse() if self._is_ruled_out(predicate) else predicate
+        return AlwaysFalse() if self._has_no_match(predicate) else predicate
 
     def _conflicts(self, children: Sequence[Predicate]) -> list[Predicate]:
-        """Return AlwaysFalse if no entry makes all true that are said of one column."""
+        """Return AlwaysFalse if no entry of a column meets all its conditions."""
         by_column: dict[str | None, list[Predicate]] = {}
         for child in children:
-            by_column.setdefault(_column_of(child), []).append(child)
+            by_column.setdefault(_only_column(child), []).append(child)
         by_column.pop(None, None)
-        found = (all_of(*conditions) for conditions in by_column.values() if len(conditions) > 1)
-        return [AlwaysFalse()] if any(self._is_ruled_out(whole) for whole in found) else []
+        conjunctions = (all_of(*conditions) for conditions in by_column.values() if len(conditions) > 1)
+        return [AlwaysFalse()] if any(self._has_no_match(conjunction) for conjunction in conjunctions) else []
 
-    def _is_ruled_out(self, predicate: Predicate) -> bool:
-        name = _column_of(predicate)
+    def _has_no_match(self, predicate: Predicate) -> bool:
+        name = _only_column(predicate)
         if name is None:
             return False
-        if name not in self._held:
-            self._held[name] = self._read(name)
-        entries = self._held[name]
+        if name not in self._entries:
+            self._entries[name] = self._read(name)
+        entries = self._entries[name]
         return entries is not None and not filter_table(pa.table({name: entries}), predicate).num_rows
 
 
-def _column_of(predicate: Predicate) -> str | None:
-    """Return the one column whose values alone can make it true; None if there is none, or null can as
-    well.
-    """
+def _only_column(predicate: Predicate) -> str | None:
+    """Return the only column of a predicate; None if it has several, or if null can make it true."""
     match predicate:
         case And(children) | Or(children):
-            names = {_column_of(child) for child in children}
+            names = {_only_column(child) for child in children}
             return names.pop() if len(names) == 1 else None
         case Not(child):
-            return _column_of(child)
-        case Comparison(op, (name,), literals) if op in _OPS:
+            return _only_column(child)
+        case Comparison(op, (name,), literals) if op in _OPERATORS:
             return name if op is not Op.EQ_NULL_SAFE or literals[0].is_valid else None
     return None

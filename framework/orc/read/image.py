@@ -1,6 +1,6 @@
-"""A stripe as a small plain ORC file in memory, which Arrow then decodes.
+"""Images: a stripe as a small plain ORC file in memory, which Arrow decodes.
 
-Only the streams of the wanted columns are in it, and encrypted ones are decrypted straight into their place.
+An image has only the streams of the projected columns; encrypted streams are decrypted directly into it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.sources.file_source import Source
 
-# Attributes by which ORC marks encrypted columns; a decrypted image must not claim to be encrypted.
+# Attributes of encrypted columns; a decrypted image must not have them.
 ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask", "lockgate.integrity"})
-# A buffer up to this size is kept for the next stripe: fresh pages cost five times what the decryption costs.
+# Buffers up to this size are reused for the next stripe: new pages cost five times as much as decryption.
 KEEP = 128 * 1024 * 1024
 
 _buffers = threading.local()
@@ -33,10 +33,10 @@ _buffers = threading.local()
 
 @dataclass(frozen=True)
 class Projection:
-    """Columns of an image: `numbers[i]` is the number in the file of column `i` of the image.
+    """The columns of an image; `numbers[i]` is the file's number of the image's column `i`.
 
-    Streams are dropped or replaced by their column's place in the image and their kind. `whole` says that
-    no column lacks any of its parts.
+    `dropped` and `replaced` are streams by the number of their column in the image and their kind. `whole` is
+    true if all columns have all their parts.
     """
 
     numbers: tuple[int, ...]
@@ -47,19 +47,19 @@ class Projection:
 
     @classmethod
     def of(cls, tail: Tail, columns: Sequence[str] | None = None) -> Projection:
-        """Return the columns or paths `columns` (all if None) with everything in them, in the order of the
-        file.
+        """Return the projection to columns or paths, all if None, in the order of the file.
 
-        `ColumnNotFoundError` for what is not there.
+
+        Raises `ColumnNotFoundError` for an unknown column.
         """
         types = tail.types
         if columns is None:
-            held = set(range(len(types)))
+            selected = set(range(len(types)))
         else:
-            held = {0}.union(*(needed_columns(types, path) for path in columns))
-        numbers = sorted(held)
+            selected = {0}.union(*(needed_columns(types, path) for path in columns))
+        numbers = sorted(selected)
         positions = {number: index for index, number in enumerate(numbers)}
-        whole = all(held.issuperset(types.subtree(top)) for top in types.top_levels() if top in held)
+        whole = all(selected.issuperset(types.subtree(top)) for top in types.top_levels() if top in selected)
         return cls(
             tuple(numbers), tuple(_renumbered(types.types[n], positions) for n in numbers), whole=whole
         )
@@ -71,51 +71,53 @@ class Projection:
 
     @property
     def plain(self) -> bool:
-        """Return whether Arrow can be asked for these columns by name: unchanged ones, none named like a
-        path.
+        """Return whether Arrow can read these columns by name: no column is changed, and no name has a
+        dot.
         """
         changed = self.dropped or self.replaced or not self.whole
         return not changed and not any("." in name for name in self.names)
 
     def part(self, tops: Sequence[int]) -> Projection:
-        """Keep only the top-level columns at the positions `tops` of the image, with everything in them."""
+        """Return the projection to the top-level columns at the positions `tops` of the image."""
         last = [*self.types[0].subtypes, len(self.types)]
         ends = {top: last[index + 1] for index, top in enumerate(last[:-1])}
-        places = [0, *(position for top in tops for position in range(top, ends[top]))]
-        new = {position: index for index, position in enumerate(places)}
+        old_positions = [0, *(position for top in tops for position in range(top, ends[top]))]
+        new_positions = {position: index for index, position in enumerate(old_positions)}
         return Projection(
-            tuple(self.numbers[position] for position in places),
-            tuple(_renumbered(self.types[position], new) for position in places),
-            frozenset((new[position], kind) for position, kind in self.dropped if position in new),
+            tuple(self.numbers[position] for position in old_positions),
+            tuple(_renumbered(self.types[position], new_positions) for position in old_positions),
+            frozenset(
+                (new_positions[position], kind)
+                for position, kind in self.dropped
+                if position in new_positions
+            ),
             {
-                (new[position], kind): data
+                (new_positions[position], kind): data
                 for (position, kind), data in self.replaced.items()
-                if position in new
+                if position in new_positions
             },
             self.whole,
         )
 
-    def parts(self, streams: Sequence[Stream], variants: Variants, most: int) -> list[Projection]:
-        """Return the projection in parts of about `most` stored bytes: whole columns, in the order they
-        have.
-        """
+    def parts(self, streams: Sequence[Stream], variants: Variants, max_bytes: int) -> list[Projection]:
+        """Return the projection split into parts of about `max_bytes` stored bytes, by complete columns."""
         sizes = dict.fromkeys(range(len(self.numbers)), 0)
         for position, stream in self.select(streams, variants):
             sizes[position] += stream.length
         groups: list[list[int]] = []
-        room = 0
+        remaining = 0
         tops = [*self.types[0].subtypes, len(self.types)]
         for top, end in itertools.pairwise(tops):
             size = sum(sizes[position] for position in range(top, end))
-            if not groups or size > room:
+            if not groups or size > remaining:
                 groups.append([])
-                room = most
+                remaining = max_bytes
             groups[-1].append(top)
-            room -= size
+            remaining -= size
         return [self] if len(groups) < 2 else [self.part(group) for group in groups]
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
-        """Return the data streams that the image needs, each with its column's place in the image."""
+        """Return the data streams for the image, each with its column's number in the image."""
         positions = {number: index for index, number in enumerate(self.numbers)}
         return [
             (positions[stream.column], stream)
@@ -126,15 +128,15 @@ class Projection:
             and (positions[stream.column], stream.kind) not in self.dropped
         ]
 
-    def stored(self, source: Source, picks: Sequence[tuple[int, Stream]]) -> list[memoryview | bytes]:
-        """Return the bytes of streams, as stored or as replaced."""
-        kept = [
+    def stored(self, source: Source, selection: Sequence[tuple[int, Stream]]) -> list[memoryview | bytes]:
+        """Return the stored bytes of streams, or their replacements."""
+        ranges = [
             (stream.offset, stream.length)
-            for position, stream in picks
+            for position, stream in selection
             if (position, stream.kind) not in self.replaced
         ]
-        read = iter(source.read_ranges(kept))
-        return [self.replaced.get((position, stream.kind)) or next(read) for position, stream in picks]
+        read = iter(source.read_ranges(ranges))
+        return [self.replaced.get((position, stream.kind)) or next(read) for position, stream in selection]
 
 
 def _renumbered(type_: proto.Message, positions: dict[int, int]) -> proto.Message:
@@ -147,20 +149,22 @@ def _renumbered(type_: proto.Message, positions: dict[int, int]) -> proto.Messag
         kept_names = [name for name, child in fields if child in positions]
         del copy.field_names[:]
         copy.field_names.extend(kept_names)
-    kept = [attribute for attribute in type_.attributes if attribute.key not in ENCRYPTION_ATTRIBUTES]
+    kept_attributes = [
+        attribute for attribute in type_.attributes if attribute.key not in ENCRYPTION_ATTRIBUTES
+    ]
     del copy.attributes[:]
-    copy.attributes.extend(kept)
+    copy.attributes.extend(kept_attributes)
     return copy
 
 
 def stripe_image(
     source: Source, tail: Tail, variants: Variants, stripe: Stripe, projection: Projection
 ) -> pa.Buffer:
-    """Return the image of a stripe, in a buffer that this thread's next call uses again: decode before."""
-    picks = projection.select(stripe.streams, variants)
-    stored = projection.stored(source, picks)
+    """Return the image of a stripe; the thread's next call reuses the buffer, so decode the image first."""
+    selection = projection.select(stripe.streams, variants)
+    stored = projection.stored(source, selection)
     footer = stripe_footer(stripe, variants, projection)
-    for (position, stream), data in zip(picks, stored, strict=True):
+    for (position, stream), data in zip(selection, stored, strict=True):
         footer.streams.add(kind=stream.kind, column=position, length=len(data))
     size = sum(map(len, stored))
     end_of_file = ending(
@@ -168,31 +172,31 @@ def stripe_image(
     )
     length = len(MAGIC) + size + len(end_of_file)
     buffer = _buffer(length + SLACK)
-    out = memoryview(buffer)
-    out[: len(MAGIC)] = MAGIC
+    view = memoryview(buffer)
+    view[: len(MAGIC)] = MAGIC
     position = len(MAGIC)
-    for (column, stream), data in zip(picks, stored, strict=True):
+    for (column, stream), data in zip(selection, stored, strict=True):
         end = position + len(data)
         if stream.variant is None or (column, stream.kind) in projection.replaced:
-            out[position:end] = data
+            view[position:end] = data
         elif stream.length:
             key = variants.stripe_key(stream.variant, stripe.index)
             cipher = stream_cipher(key, stream.column, stream.kind, variants.stripe_id(stripe.index))
-            cipher.update_into(data, out[position : end + SLACK])
+            cipher.update_into(data, view[position : end + SLACK])
         position = end
-    out[position:length] = end_of_file
+    view[position:length] = end_of_file
     return pa.py_buffer(buffer).slice(0, length)
 
 
 def empty_image(tail: Tail, projection: Projection) -> pa.Buffer:
-    """Return the same file without rows, which shows Arrow's schema."""
+    """Return an image without rows, from which Arrow reads the schema."""
     return pa.py_buffer(MAGIC + ending(tail, projection, None, 0, 0))
 
 
 def stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -> proto.Message:
     """Return the footer of the image's stripe, without its streams."""
     footer = proto.StripeFooter()
-    if stripe.footer.writer_timezone:  # An empty one would be looked up and not found.
+    if stripe.footer.writer_timezone:  # A reader would look up an empty time zone and fail.
         footer.writer_timezone = stripe.footer.writer_timezone
     for number in projection.numbers:
         variant = variants.variant_of(number)
@@ -206,7 +210,7 @@ def stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) ->
 def ending(
     tail: Tail, projection: Projection, framed_footer: bytes | None, data_length: int, rows: int
 ) -> bytes:
-    """Return stripe footer, file footer and postscript of an image; no indexes and no statistics."""
+    """Return the stripe footer, file footer and postscript of an image, without indexes and statistics."""
     stripe_footer_length = len(framed_footer or b"")
     footer = proto.Footer(
         header_length=len(MAGIC),
@@ -237,9 +241,9 @@ def ending(
 
 
 def _buffer(length: int) -> bytearray:
-    held: bytearray | None = getattr(_buffers, "held", None)
-    if held is not None and len(held) >= length:
-        return held
+    reusable: bytearray | None = getattr(_buffers, "held", None)
+    if reusable is not None and len(reusable) >= length:
+        return reusable
     _buffers.held = None
     buffer = bytearray(length + length // 8)
     if len(buffer) <= KEEP:

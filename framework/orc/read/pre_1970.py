@@ -1,9 +1,9 @@
-"""Times before 1970 with a fraction of a second, which Arrow stores in a form that other readers reject.
+"""Times before 1970 with a fraction of a second, which Arrow's writer encodes wrongly.
 
-ORC stores a timestamp as seconds and, in a second stream, nanoseconds that are never negative. Arrow (up to
-26 at least) writes negative ones. So such a column is given to Arrow as whole seconds, and the stream of its
-nanoseconds, the positions in it and the statistics are written here. Its Bloom filters, which know nothing
-but whole seconds, are left out.
+ORC stores a timestamp as seconds and, in another stream, non-negative nanoseconds. Arrow (up to 26 at least)
+writes negative ones, which other readers reject. So Arrow writes such a column as whole seconds, and this
+module writes its nanoseconds, their positions and the statistics. It drops the column's Bloom filters, which
+Arrow computed from whole seconds.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lockgate.framework.orc.sources.file_source import Source
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MILLI = 1_000_000
-# ORC's second run-length encoding, direct: up to 512 values of 40 bits (the code of that width is 28).
+# Version 2 of ORC's run-length encoding, direct: up to 512 values of 40 bits, a width with code 28.
 _RUN, _WIDTH_CODE, _BYTES = 512, 28, 5
 
-Replaced = dict[tuple[int, int], bytes]
+StreamReplacements = dict[tuple[int, int], bytes]
 _Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Times:
-    """The true times of a column: nanoseconds in their second, milliseconds since 1970, and validity."""
+    """The times of a column: nanoseconds of the second, milliseconds since 1970, and validity."""
 
     nanos: _Numbers
     millis: _Numbers
@@ -45,12 +45,12 @@ class _Times:
 
 
 class EarlyTimes:
-    """Takes such times out of a table before Arrow writes it, and puts them into what Arrow wrote.
+    """Removes such times from a table before Arrow writes it, and patches them into Arrow's file.
 
-    `table` is what Arrow should write, `numbers` its columns' numbers, `names` what callers know them by.
+    `table` is the table for Arrow. `numbers` has the columns' numbers, `names` their names for messages.
 
-    Raises `UnsupportedError` for a time in the last second before 1970 with a millisecond or more after it,
-    which ORC itself cannot tell from one a second later, and for early times in nested columns.
+    Raises `UnsupportedError` for a time from 23:59:59.001 in the last second before 1970, which ORC reads as
+    one a second later, and for early times in nested columns.
     """
 
     def __init__(self, table: pa.Table, numbers: Mapping[str, int], names: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class EarlyTimes:
         for index, field in enumerate(table.schema):
             column = table.column(index)
             if pa.types.is_timestamp(field.type):
-                if _needs_care(column):
+                if _has_early_fractions(column):
                     self._times[numbers[field.name]], whole = _split(names[field.name], column)
                     self.table = self.table.set_column(index, field, whole)
             elif pa.types.is_nested(field.type):
@@ -71,11 +71,9 @@ class EarlyTimes:
 
     def patch_stripe(
         self, source: Source, tail: Tail, stripe: Stripe, first_row: int
-    ) -> tuple[Stripe, Replaced]:
-        """Return the stripe with its streams' new lengths, and the streams that are new, by column and
-        kind.
-        """
-        replaced: Replaced = {}
+    ) -> tuple[Stripe, StreamReplacements]:
+        """Return the stripe with the new lengths of streams, and the replaced streams by column and kind."""
+        replaced: StreamReplacements = {}
         for column, times in self._times.items():
             part = _slice(times, first_row, first_row + stripe.rows)
             groups = _groups(part, tail.footer.row_index_stride or stripe.rows)
@@ -99,7 +97,7 @@ class EarlyTimes:
         return dataclasses.replace(stripe, streams=streams), replaced
 
     def patch_statistics(self, tail: Tail, metadata: proto.Message | None) -> None:
-        """Put the true bounds into the statistics of the file and its stripes."""
+        """Set the bounds of these columns in the statistics of the file and its stripes."""
         for column, times in self._times.items():
             _set_bounds(tail.footer.statistics[column], times)
             first = 0
@@ -110,7 +108,7 @@ class EarlyTimes:
                 first += stripe.number_of_rows
 
 
-def _needs_care(column: pa.ChunkedArray) -> bool:
+def _has_early_fractions(column: pa.ChunkedArray) -> bool:
     per_second = PER_SECOND[column.type.unit]
     earliest = pc.min(column.cast(pa.int64())).as_py()
     if earliest is None or earliest >= 0:
@@ -128,18 +126,18 @@ def _numbers(column: Any) -> _Numbers:
 
 
 def _split(name: str, column: pa.ChunkedArray) -> tuple[_Times, pa.Array]:
-    """Return the true times, and the whole seconds that Arrow is to write."""
+    """Return the times, and the whole seconds for Arrow to write."""
     per_second = PER_SECOND[column.type.unit]
     numbers = _numbers(column)
     valid: npt.NDArray[np.bool_] = column.is_valid().combine_chunks().to_numpy(zero_copy_only=False)
-    seconds, rest = np.divmod(numbers, per_second)
-    nanos = rest * (10**9 // per_second)
+    seconds, fractions = np.divmod(numbers, per_second)
+    nanos = fractions * (10**9 // per_second)
     if bool((valid & (seconds == -1) & (nanos >= _MILLI)).any()):
         raise _unsupported(
             name,
-            "between 1969-12-31 23:59:59.001 and 1970-01-01 UTC, which ORC takes for one a second later",
+            "between 1969-12-31 23:59:59.001 and 1970-01-01 UTC, which ORC reads as one a second later",
         )
-    # Readers take a second off before 1970 where a fraction of a millisecond or more follows.
+    # Before 1970, readers subtract a second if the fraction is a millisecond or more.
     stored = seconds + ((seconds < 0) & (nanos >= _MILLI))
     whole = pa.array(stored * per_second, pa.int64(), mask=~valid).cast(column.type)
     return _Times(nanos, seconds * 1000 + nanos // _MILLI, valid), whole
@@ -148,7 +146,7 @@ def _split(name: str, column: pa.ChunkedArray) -> tuple[_Times, pa.Array]:
 def _refuse_nested(name: str, values: pa.Array) -> None:
     type_ = values.type
     if pa.types.is_timestamp(type_):
-        if _needs_care(pa.chunked_array([values])):
+        if _has_early_fractions(pa.chunked_array([values])):
             raise _unsupported(name, "before 1970 with a fraction of a second inside a nested column")
     elif pa.types.is_struct(type_):
         for child in values.flatten():
@@ -173,7 +171,7 @@ def _groups(times: _Times, stride: int) -> list[_Times]:
 
 
 def _encode(nanos: _Numbers) -> bytes:
-    """Encode runs of nanoseconds; the three low bits, which count the decimal zeros cut off, stay 0."""
+    """Encode nanoseconds in runs; the three low bits, the count of removed decimal zeros, stay 0."""
     shifted = (nanos << 3).astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - _BYTES :]
     parts: list[bytes] = []
     for start in range(0, len(shifted), _RUN):
@@ -185,13 +183,13 @@ def _encode(nanos: _Numbers) -> bytes:
 
 
 def _patch_index(index: proto.Message, groups: list[_Times], encoded: list[bytes], tail: Tail) -> None:
-    """Set the last positions of each entry, those of the last stream; runs restart with each row group."""
+    """Set the positions of the last stream in each entry; a new run starts at each row group."""
     position = 0
     for entry, group, data in zip(index.entry, groups, encoded, strict=True):
         if tail.codec is Compression.NONE:
             entry.positions[-2:] = [position, 0]
         else:
-            # Chunks stored as they are have one size, so here the division is right.
+            # Uncompressed chunks all have the block size, so the chunk follows by division.
             chunk, offset = divmod(position, tail.block_size)
             entry.positions[-3:] = [chunk * (tail.block_size + HEADER_LENGTH), offset, 0]
         _set_bounds(entry.statistics, group)
@@ -203,6 +201,6 @@ def _set_bounds(statistics: proto.Message, times: _Times) -> None:
     statistics.timestamp_statistics.SetInParent()
     millis = times.millis[times.valid]
     if len(millis):
-        # Without nanoseconds of their own the bounds span their whole millisecond.
+        # Bounds without nanoseconds span their whole millisecond.
         statistics.timestamp_statistics.minimum_utc = int(millis.min())
         statistics.timestamp_statistics.maximum_utc = int(millis.max())

@@ -1,4 +1,4 @@
-"""Predicates as the reader needs them: columns, stripes and row groups that cannot match, and the filter."""
+"""Predicates of the reader: filtering rows, and pruning by statistics of files and stripes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lockgate.pushdown import (
 from lockgate.pushdown import ColumnStatistics as Bounds
 
 _JAVA = 0
-# Versions of the Java writer, as OrcFile.WriterVersion of Apache ORC names them.
+# Versions of the Java writer, by their names in Apache ORC's OrcFile.WriterVersion.
 _HIVE_8732, _ORC_135 = 1, 6
 _DECIMAL64 = 18
 
@@ -36,7 +36,7 @@ _DECIMAL64 = 18
 class RowFilter:
     """A predicate of `lockgate.pushdown` or an Arrow expression, bound to the schema of a file.
 
-    Statistics of the columns in `distrusted` are not looked at.
+    It ignores statistics of the columns in `distrusted`.
     """
 
     def __init__(self, predicate: Any, schema: pa.Schema, distrusted: frozenset[str] = frozenset()) -> None:
@@ -54,18 +54,18 @@ class RowFilter:
 
     @property
     def columns(self) -> Sequence[str]:
-        """The top-level columns that are looked at; all of them for an expression, which does not say."""
+        """The top-level columns that the predicate reads; all of them for an Arrow expression."""
         if self.predicate is None:
             return list(self.schema.names)
         return sorted({path[0] for path in columns_of(self.predicate)})
 
     def apply(self, table: pa.Table) -> pa.Table:
-        """Return the rows for which it is true."""
+        """Return the rows for which the predicate is true."""
         return table.filter(self._expression)
 
     def may_match(self, statistics: Mapping[str, ColumnStatistics], rows: int) -> bool:
-        """Return whether a file or stripe of `rows` rows with these statistics may hold such a row; False is
-        certain.
+        """Return whether a file or stripe of `rows` rows with these statistics may have a match; False means
+        that it has none.
         """
         if self.predicate is None:
             return True
@@ -74,26 +74,26 @@ class RowFilter:
         }
         return may_match(self.predicate, bounds, rows)
 
-    def bounds(self, name: str, found: ColumnStatistics) -> Bounds:
-        """Return the statistics of column `name` as `lockgate.pushdown` has them; nothing of a distrusted
-        one.
+    def bounds(self, name: str, statistics: ColumnStatistics) -> Bounds:
+        """Return the statistics of a column in the form of `lockgate.pushdown`; empty for distrusted
+        columns.
         """
         if name in self._distrusted:
             return Bounds()
         type_ = self.schema.field(name).type
         try:
-            low = None if found.minimum is None else pa.scalar(found.minimum, type_)
-            high = None if found.maximum is None else pa.scalar(found.maximum, type_)
+            low = None if statistics.minimum is None else pa.scalar(statistics.minimum, type_)
+            high = None if statistics.maximum is None else pa.scalar(statistics.maximum, type_)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            # A bound that the column's own type cannot hold says nothing.
+            # A bound that does not fit the column's type is unusable.
             low = high = None
-        return Bounds(low, high, found.null_count)
+        return Bounds(low, high, statistics.null_count)
 
 
 def may_be_true(predicate: Predicate, leaf: Callable[[Predicate, Comparison], bool]) -> bool:
-    """Return whether a normalized predicate may be true where `leaf` says which comparisons may.
+    """Return whether a normalized predicate may be true; `leaf` decides for each comparison.
 
-    `leaf` is asked with a comparison, or with NOT around one, and the comparison itself.
+    `leaf` gets a comparison or NOT around one, and the comparison itself.
     """
     match predicate:
         case And(children):
@@ -108,7 +108,7 @@ def may_be_true(predicate: Predicate, leaf: Callable[[Predicate, Comparison], bo
 
 
 def leaves(predicate: Predicate) -> list[tuple[Predicate, Comparison]]:
-    """Return the comparisons of a normalized predicate, as `may_be_true` asks about them."""
+    """Return the comparisons of a normalized predicate, as the arguments of `may_be_true`'s `leaf`."""
     match predicate:
         case And(children) | Or(children):
             return [leaf for child in children for leaf in leaves(child)]
@@ -120,10 +120,10 @@ def leaves(predicate: Predicate) -> list[tuple[Predicate, Comparison]]:
 
 
 def distrusted_columns(tail: Tail) -> frozenset[str]:
-    """Return the columns whose statistics are known to be wrong, by the version of the Java writer.
+    """Return the columns with wrong statistics, by the version of the Java writer.
 
-    The first version mixed up maximums and did not compare texts by their bytes (HIVE-8732); ORC 1.5.0 to
-    1.5.5 wrote wrong bounds of short decimals (ORC-517); none counts anything if it writes no row index.
+    The first version wrote wrong maximums and did not compare texts by bytes (HIVE-8732); ORC 1.5.0 to 1.5.5
+    wrote wrong bounds of short decimals (ORC-517); no version counts values without a row index.
     """
     version = tail.postscript.writer_version
     if tail.footer.writer != _JAVA:

@@ -1,4 +1,4 @@
-"""Reports of reads: the stripes, row groups and bytes that a read used, and why it skipped the others."""
+"""Reports of reads: the stripes, row groups and bytes read, and the reasons for skipping others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """The counts of one read so far.
+    """The counts of one read, up to now.
 
-    A stripe without row index counts as one row group. `bytes_read` are stored bytes after the tail: data,
-    indexes, dictionaries and Bloom filters. `dictionary_skips` are stripes that were skipped because their
-    dictionaries hold no match, and `bloom_skips` row groups that only a Bloom filter ruled out.
+        A stripe without row index counts as one row group. `bytes_read` counts stored bytes of data, indexes,
+    dictionaries and Bloom filters, without the tail. `dictionary_skips` counts stripes skipped because their
+    dictionaries have no match, `bloom_skips` row groups that only a Bloom filter excluded.
     """
 
     stripes_total: int
@@ -33,7 +33,7 @@ class ReadReport:
 
 
 class ReadCounter:
-    """Counts while several threads read."""
+    """Thread-safe counters of one read."""
 
     def __init__(self, tail: Tail) -> None:
         self._groups = [group_count(tail, stripe.number_of_rows) for stripe in tail.footer.stripes]
@@ -57,7 +57,7 @@ class ReadCounter:
 
 
 class CountedSource(Source):
-    """A source that counts the bytes that are asked for; closing it leaves the source beneath open."""
+    """A source that counts the bytes read; closing it leaves the underlying source open."""
 
     def __init__(self, source: Source, counter: ReadCounter) -> None:
         self.name = source.name
@@ -85,6 +85,6 @@ class CountedSource(Source):
 
 
 def group_count(tail: Tail, rows: int) -> int:
-    """Return how many row groups `rows` rows of a stripe make."""
+    """Return the number of row groups of a stripe with `rows` rows."""
     stride = tail.footer.row_index_stride
     return -(-rows // stride) if stride else 1

@@ -1,4 +1,4 @@
-"""Reading ORC files, encrypted or not, into Arrow."""
+"""The reader of ORC files, encrypted or not, into Arrow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lockgate.framework.orc.format.leaf_paths import top_level_of
 from lockgate.framework.orc.format.orc_statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.integrity.authenticate import Mode, Status, authenticate, check_mode
-from lockgate.framework.orc.isolation.isolation import Isolation, decoder_of
+from lockgate.framework.orc.isolation.isolation import Isolation, decoder_for
 from lockgate.framework.orc.read.image import Projection, empty_image
 from lockgate.framework.orc.read.predicate import RowFilter, distrusted_columns
 from lockgate.framework.orc.read.read_report import ReadCounter, ReadReport
@@ -34,8 +34,8 @@ from lockgate.framework.orc.sources.file_source import open_source
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
 
 MASKED = access.MASKED.encode()
-# For huge files, returning memory matters more than the allocator's speed: Arrow's saves up to a fifth of the
-# time by keeping freed memory for a while.
+# From this file size on, freed memory is returned to the system at once. Below, Arrow's allocator keeps it
+# for a while, which saves up to a fifth of the time.
 HUGE = 1 << 30
 
 
@@ -45,7 +45,7 @@ class EncryptedOrcFile:
 
     `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`, or
     a pair (file system, path) with one of Arrow's or fsspec's file systems; of remote files it reads only the
-    needed bytes. `keys` is a `KeyProvider` or what `provider_from` takes.
+    needed bytes. `keys` is a `KeyProvider` or an argument of `provider_from`.
 
     If a column's key is missing or denied, reads return its mask, with a `MaskedDataWarning`; the field's
     metadata `lockgate.masked` names the mask. With `strict`, opening such a file raises `KeyMissingError` or
@@ -86,7 +86,7 @@ class EncryptedOrcFile:
         self._unit = timestamp_unit
         self._threads = thread_count(threads)
         provider: KeyProvider = provider_from(keys)
-        self._decoder = decoder_of(isolate)
+        self._decoder = decoder_for(isolate)
         self._stored = self._source = open_source(source, name)
         try:
             self._tail = read_tail(self._source)
@@ -123,7 +123,7 @@ class EncryptedOrcFile:
 
     @property
     def threads(self) -> int:
-        """Return how many stripes are decoded at a time."""
+        """The number of stripes that are decoded at a time."""
         return self._threads
 
     @property
@@ -138,45 +138,47 @@ class EncryptedOrcFile:
 
     @property
     def variants(self) -> list[EncryptedColumn]:
-        """The encrypted columns, in the order of the schema: key, mask, and whether the key was held."""
+        """The encrypted columns in the order of the schema, with key, mask, and whether the key was
+        available.
+        """
         return self._variants.columns()
 
     @property
     def masked_columns(self) -> list[str]:
-        """The top-level columns that are read, wholly or in part, as masks."""
+        """The top-level columns that are read as masks, completely or in part."""
         return [self._tail.types.top_name(top) for top in sorted(self._masks(Projection.of(self._tail)))]
 
     @property
     def last_read(self) -> ReadReport:
-        """Return the counts of the latest `read` or `iter_batches` so far; all are 0 before the first."""
+        """The counts of the latest `read` or `iter_batches`; all are 0 before the first."""
         return self._counter.report()
 
     @property
     def integrity(self) -> Status:
-        """Return whether reads check the file by its tags: "verified", "absent" (it has none), "unverified"
-        (no held key opens them) or "ignored".
+        """The result of the tag check: "verified", "absent" (no tags), "unverified" (no key for the tags) or
+        "ignored".
         """
         return self._integrity
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema; fields that are read as masks bear `lockgate.masked`."""
+        """The Arrow schema; fields of masked columns have the metadata `lockgate.masked`."""
         return self._schema(Projection.of(self._tail))
 
     @cached_property
     def statistics(self) -> dict[str, ColumnStatistics]:
-        """Statistics of each top-level column: true ones where the key is held, else those of the mask."""
+        """Statistics of each top-level column; without the key, the statistics of its mask."""
         footer, types = self._tail.footer, self._tail.types
         if not footer.statistics:
             return {}
-        found: dict[str, ColumnStatistics] = {}
+        statistics_by_name: dict[str, ColumnStatistics] = {}
         for name, column in zip(types.names, types.top_levels(), strict=True):
             variant = self._variants.variant_of(column)
             message = footer.statistics[column]
             if variant is not None:
                 message = self._variants.statistics[variant][column - self._variants.root(variant)]
-            found[name] = column_statistics(types.types[column], message, self.num_rows)
-        return found
+            statistics_by_name[name] = column_statistics(types.types[column], message, self.num_rows)
+        return statistics_by_name
 
     @cached_property
     def stripe_statistics(self) -> list[dict[str, ColumnStatistics]]:
@@ -213,7 +215,7 @@ class EncryptedOrcFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read stripe by stripe, one or more batches each, in the order of the file.
 
-        `stripes` are the numbers of the stripes to read, ascending; None: all.
+        `stripes` has the numbers of the stripes to read, ascending; None reads all.
 
         At most `threads + 1` stripes are in memory at a time; a generator that is closed early leaves no
         thread behind.
@@ -230,7 +232,7 @@ class EncryptedOrcFile:
     def nanosecond_columns(self) -> list[str]:
         """Return the top-level columns with times that have digits beyond microseconds.
 
-        `timestamp_unit="us"` rounds those down, as Spark does. Reads nothing but the times.
+        `timestamp_unit="us"` rounds those down, as Spark does. It reads only the columns with times.
         """
         names = [field.name for field in self.schema if _holds_timestamps(field.type)]
         if not names:
@@ -240,38 +242,36 @@ class EncryptedOrcFile:
         self._variants.unlock(stripes, projection.numbers)
         schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
         decoder = StripeDecoder(self._file, projection, schema, None, ReadCounter(self._tail))
-        found: set[str] = set()
+        finer: set[str] = set()
         for part in in_order(decoder.nanosecond_columns, stripes, self._threads):
-            found |= part
-        return [name for name in names if name in found]
+            finer |= part
+        return [name for name in names if name in finer]
 
     def _tables(
-        self, columns: Sequence[str] | None, predicate: Any, chosen: Sequence[int] | None = None
+        self, columns: Sequence[str] | None, predicate: Any, stripe_numbers: Sequence[int] | None = None
     ) -> Iterator[pa.Table]:
         rows = None
         if predicate is not None:
             rows = RowFilter(predicate, self.schema, distrusted_columns(self._tail))
         output = self._selected(columns)
         self._warn(output.projection)
-        needed = output
+        selection = output
         if rows is not None and columns is not None:
-            needed = self._selected([*columns, *rows.columns])
+            selection = self._selected([*columns, *rows.columns])
         stripes = self._matching(rows)
-        if chosen is not None:
-            stripes = [stripe for stripe in stripes if stripe in set(chosen)]
-        self._variants.unlock(stripes, needed.projection.numbers)
+        if stripe_numbers is not None:
+            stripes = [stripe for stripe in stripes if stripe in set(stripe_numbers)]
+        self._variants.unlock(stripes, selection.projection.numbers)
         counter = self._counter = ReadCounter(self._tail)
-        decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows, counter)
+        decoder = StripeDecoder(self._file, selection.projection, selection.schema, rows, counter)
         for table in in_order(decoder.decode, stripes, self._threads):
-            cut = output.cut(table)
+            batch_table = output.to_output(table)
             del table
-            yield cut
-            del cut
+            yield batch_table
+            del batch_table
 
     def _matching(self, rows: RowFilter | None) -> list[int]:
-        """Return the stripes that may hold rows for which the filter holds, by statistics of file and
-        stripes.
-        """
+        """Return the stripes that may have matching rows, by the statistics of the file and its stripes."""
         stripes = range(self.num_stripes)
         if rows is None:
             return list(stripes)
@@ -305,8 +305,8 @@ class EncryptedOrcFile:
         return Selected(projection, schema, tuple(order))
 
     def _indexes(self, projection: Projection) -> list[int]:
-        held = set(projection.numbers)
-        return [index for index, top in enumerate(self._tail.types.top_levels()) if top in held]
+        selected = set(projection.numbers)
+        return [index for index, top in enumerate(self._tail.types.top_levels()) if top in selected]
 
     def _schema(self, projection: Projection) -> pa.Schema:
         try:
@@ -325,31 +325,33 @@ class EncryptedOrcFile:
         )
 
     def _decrypted(self) -> dict[str, Mark]:
-        """Return what fields say of the columns whose values are decrypted, in whole or in part."""
+        """Return the marks of the columns that are decrypted, completely or in part."""
         parts: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        for each in self._variants.columns():
-            if each.open:
-                parts.setdefault(each.column, []).append((split(each.path), each.key.name))
-        return {name: file_mark(self.name, name, found) for name, found in parts.items()}
+        for variant in self._variants.columns():
+            if variant.open:
+                parts.setdefault(variant.column, []).append((split(variant.path), variant.key.name))
+        return {name: file_mark(self.name, name, paths) for name, paths in parts.items()}
 
     def _masks(self, projection: Projection) -> dict[int, str]:
-        """Return the top-level columns of a projection that are read as masks, wholly or in part, and the
-        mask.
-        """
-        held, masks = set(projection.numbers), dict[int, str]()
+        """Return the masks of the projection's top-level columns that are masked, completely or in part."""
+        selected, masks = set(projection.numbers), dict[int, str]()
         for root, mask in self._variants.masked_roots().items():
             for top in self._tail.types.top_levels():
-                if root in held and top in held and (root == 0 or root in self._tail.types.subtree(top)):
+                if (
+                    root in selected
+                    and top in selected
+                    and (root == 0 or root in self._tail.types.subtree(top))
+                ):
                     masks.setdefault(top, mask)
         return masks
 
     def _warn(self, projection: Projection) -> None:
         if self._masks(projection):
-            held = set(projection.numbers)
+            selected = set(projection.numbers)
             reasons = dict.fromkeys(
-                str(error) for root, error in self._variants.failures.items() if root in held
+                str(error) for root, error in self._variants.failures.items() if root in selected
             )
-            roots = [root for root in self._variants.masked_roots() if root in held]
+            roots = [root for root in self._variants.masked_roots() if root in selected]
             names = ", ".join(self._tail.types.path(root) or "all columns" for root in roots)
             unverified = "; nothing in the file is verified" if self.integrity == "unverified" else ""
             warn_user(
@@ -360,7 +362,7 @@ class EncryptedOrcFile:
 
 @dataclass(frozen=True)
 class Selected:
-    """Columns or paths as asked for: what is decoded, its schema, and the order it is handed out in."""
+    """The requested columns or paths: their projection, its schema, and the order of the output columns."""
 
     projection: Projection
     schema: pa.Schema
@@ -368,11 +370,11 @@ class Selected:
 
     @property
     def output(self) -> pa.Schema:
-        """The schema of what is handed out."""
+        """The schema of the output."""
         return pa.schema([self.schema.field(index) for index in self.order])
 
-    def cut(self, table: pa.Table) -> pa.Table:
-        """Return these columns of a table that may have more of them, and more inside of them."""
+    def to_output(self, table: pa.Table) -> pa.Table:
+        """Return the output columns of a table that may have more columns and more nested parts."""
         output = self.output
         if not output.names:
             return rows_only(table.num_rows)

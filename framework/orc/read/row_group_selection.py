@@ -1,4 +1,4 @@
-"""Selection of the row groups of a stripe that may match: by statistics, Bloom filters, dictionaries."""
+"""Selection of a stripe's row groups that may match, by statistics, Bloom filters and dictionaries."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from lockgate.pushdown import ColumnStatistics as Bounds
 from lockgate.pushdown import Comparison, Predicate, may_match
 
 _CPP = 1
-# Of these versions of the C++ writer the hashes are wrong (ORC-1024), and of those that do not say theirs.
+# These versions of the C++ writer wrote wrong hashes (ORC-1024), as did those that state no version.
 _WRONG_HASHES = frozenset({*(f"1.6.{number}" for number in range(12)), "1.7.0"})
 
 Leaf = Callable[[int, Predicate, Comparison], bool]
 
 
 class RowGroupSelection:
-    """The row groups, out of `count`, of `stripe` in which a filter may be true.
+    """Selects the row groups, out of `count`, in which a filter may be true.
 
-    `column_of` gives the row groups of a column by its number; unless `indexed`, there is no index to rely
-    on, and the stripe is one row group. A masked column is judged by its mask.
+    `column_of` returns the row groups of a column by its number. Without `indexed`, there is no reliable
+    index, and the stripe is one row group. For a masked column, the mask is compared.
     """
 
     def __init__(
@@ -57,38 +57,38 @@ class RowGroupSelection:
         self._hashes: dict[int, list[int] | None] = {}
 
     def row_groups(self) -> list[int]:
-        """Return their numbers, rising."""
-        kept = list(range(self._count))
+        """Return the numbers of the selected row groups, ascending."""
+        groups = list(range(self._count))
         if self._indexed:
-            kept = [group for group in kept if self._may(group, self._by_statistics)]
-            kept = self._without_bloom_misses(kept)
-        if kept:
-            left = self._without_dictionary_misses(kept)
-            if not left and self._counter is not None:
+            groups = [group for group in groups if self._may_match(group, self._matches_statistics)]
+            groups = self._without_bloom_misses(groups)
+        if groups:
+            remaining = self._without_dictionary_misses(groups)
+            if not remaining and self._counter is not None:
                 self._counter.add(dictionary_skips=1)
-            kept = left
-        return kept
+            groups = remaining
+        return groups
 
-    def _may(self, group: int, leaf: Leaf, predicate: Predicate | None = None) -> bool:
-        asked = self._predicate if predicate is None else predicate
-        return may_be_true(asked, lambda whole, node: leaf(group, whole, node))
+    def _may_match(self, group: int, leaf: Leaf, predicate: Predicate | None = None) -> bool:
+        predicate = self._predicate if predicate is None else predicate
+        return may_be_true(predicate, lambda whole, node: leaf(group, whole, node))
 
-    def _without_bloom_misses(self, kept: list[int]) -> list[int]:
-        if not kept or not any(self._bloom_hashes(node) is not None for _, node in leaves(self._predicate)):
-            return kept
-        left = [group for group in kept if self._may(group, self._by_bloom)]
+    def _without_bloom_misses(self, groups: list[int]) -> list[int]:
+        if not groups or not any(self._bloom_hashes(node) is not None for _, node in leaves(self._predicate)):
+            return groups
+        remaining = [group for group in groups if self._may_match(group, self._matches_bloom)]
         if self._counter is not None:
-            self._counter.add(bloom_skips=len(kept) - len(left))
-        return left
+            self._counter.add(bloom_skips=len(groups) - len(remaining))
+        return remaining
 
-    def _without_dictionary_misses(self, kept: list[int]) -> list[int]:
+    def _without_dictionary_misses(self, groups: list[int]) -> list[int]:
         reduced = self._dictionaries.reduce(self._predicate)
         if reduced == self._predicate:
-            return kept
-        leaf = self._by_bloom if self._indexed else _unknown
-        return [group for group in kept if self._may(group, leaf, reduced)]
+            return groups
+        leaf = self._matches_bloom if self._indexed else _always_may_match
+        return [group for group in groups if self._may_match(group, leaf, reduced)]
 
-    def _by_statistics(self, group: int, whole: Predicate, node: Comparison) -> bool:
+    def _matches_statistics(self, group: int, whole: Predicate, node: Comparison) -> bool:
         bounds = self._group_bounds(node, group)
         if bounds is None:
             return True
@@ -96,8 +96,8 @@ class RowGroupSelection:
         rows = min(stride, self._stripe.rows - group * stride)
         return may_match(whole, {node.field: bounds}, rows)
 
-    def _by_bloom(self, group: int, whole: Predicate, node: Comparison) -> bool:
-        if not self._by_statistics(group, whole, node):
+    def _matches_bloom(self, group: int, whole: Predicate, node: Comparison) -> bool:
+        if not self._matches_statistics(group, whole, node):
             return False
         hashes = self._bloom_hashes(node) if whole is node else None
         if hashes is None:
@@ -120,22 +120,22 @@ class RowGroupSelection:
             return None
         stride = self._tail.footer.row_index_stride
         rows = min(stride, self._stripe.rows - group * stride)
-        found = column_statistics(self._tail.types.types[number], entries[group].statistics, rows)
-        return self._rows.bounds(name, found)
+        group_statistics = column_statistics(self._tail.types.types[number], entries[group].statistics, rows)
+        return self._rows.bounds(name, group_statistics)
 
     def _bloom_hashes(self, node: Comparison) -> list[int] | None:
-        """Return what to look up in Bloom filters for `node`; None if they cannot answer it, or there are
-        none.
+        """Return the hashes to look up in Bloom filters for `node`; None if these cannot help or do not
+        exist.
         """
         if id(node) not in self._hashes:
             self._hashes[id(node)] = self._find_hashes(node)
         return self._hashes[id(node)]
 
     def _find_hashes(self, node: Comparison) -> list[int] | None:
-        if not self._right_hashes or not self._is_flat(node):
+        if not self._has_right_hashes or not self._is_flat(node):
             return None
         column = self._column(node)
-        if not self._is_right_filter(column):
+        if not self._has_right_filter(column):
             return None
         hashes = bloom.hashes_of(
             node,
@@ -146,15 +146,15 @@ class RowGroupSelection:
         )
         return None if hashes is None or column.bloom_filters is None else hashes
 
-    def _is_right_filter(self, column: ColumnGroups) -> bool:
+    def _has_right_filter(self, column: ColumnGroups) -> bool:
         if self._tail.footer.writer == _CPP:
-            # The C++ writer (2.3.0 as well) hashes a TINYINT after it has overwritten it.
+            # The C++ writer (2.3.0 too) hashes a TINYINT after overwriting it.
             return column.kind is not TypeKind.BYTE
-        # Under masks the Java writer (2.3.0 as well) puts the filters of the true values.
+        # The Java writer (2.3.0 too) writes the filters of the true values for masks.
         return not column.streams.is_mask
 
     @cached_property
-    def _right_hashes(self) -> bool:
+    def _has_right_hashes(self) -> bool:
         if self._tail.footer.writer != _CPP:
             return True
         version = self._tail.footer.software_version.split("-")[0]
@@ -169,7 +169,7 @@ class RowGroupSelection:
         return Dictionaries(read)
 
     def _is_flat(self, node: Comparison) -> bool:
-        """Return whether the comparison is one of a flat column, not of a part of one or of a nested one."""
+        """Return whether a comparison is of a flat top-level column."""
         return len(node.field) == 1 and not pa.types.is_nested(self._type(node))
 
     def _column(self, node: Comparison) -> ColumnGroups:
@@ -179,5 +179,5 @@ class RowGroupSelection:
         return self._rows.schema.field(node.field[0]).type
 
 
-def _unknown(group: int, whole: Predicate, node: Comparison) -> bool:
+def _always_may_match(group: int, whole: Predicate, node: Comparison) -> bool:
     return True

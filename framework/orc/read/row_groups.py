@@ -1,4 +1,4 @@
-"""The row groups of a stripe that may hold wanted rows, and images of just those."""
+"""The row groups of a stripe that may have matching rows, and images of them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from lockgate.framework.orc.read.stripe_cut import Cut, cut
 from lockgate.framework.orc.sources.file_source import Source
 
 _JAVA, _CPP = 0, 1
-# Java writers before this (HIVE-13083) had indexes that are not worth relying on.
+# Java writers before this version (HIVE-13083) wrote unreliable indexes.
 _FIRST_TRUSTED = 4
-# Row groups between two wanted ones are read with them if they are not more rows than this: an image of its
-# own costs as much as decoding some thousand rows.
+# Gaps of at most this many rows between selected row groups are read, too: another image costs as much as
+# decoding some thousand rows.
 GAP_ROWS = 4096
 
 
 class StripeRowGroups:
-    """Row groups of one stripe; their row indexes are read when they are first needed.
+    """The row groups of one stripe; row indexes are read on first use.
 
-    Not for several threads at once.
+    Not thread-safe.
     """
 
     def __init__(self, source: Source, tail: Tail, variants: Variants, stripe: Stripe) -> None:
@@ -45,15 +45,17 @@ class StripeRowGroups:
 
     @cached_property
     def count(self) -> int:
-        """Return how many row groups there are."""
+        """The number of row groups."""
         return group_count(self._tail, self._stripe.rows)
 
     def select(
         self, rows: RowFilter, projection: Projection, counter: ReadCounter | None = None
     ) -> list[range] | None:
-        """Return runs of row groups that may hold rows for which `rows` holds: none if there are surely none,
-        None if the stripe is to be read whole, because all may hold some or because an index or column does
-        not allow for less.
+        """Return runs of row groups that may have rows for the filter `rows`; None to read the complete
+        stripe.
+
+        The result is an empty list if no row matches. It is None if all row groups may match, or if an index
+        or a column does not allow reading parts.
 
         Raises `CorruptFileError` for an index, Bloom filter or dictionary that cannot be read.
         """
@@ -64,26 +66,24 @@ class StripeRowGroups:
         selection = RowGroupSelection(
             self._tail, self._stripe, rows, self.column, count, indexed=indexed, counter=counter
         )
-        kept = selection.row_groups()
-        if not kept:
+        groups = selection.row_groups()
+        if not groups:
             return []
-        if len(kept) == count:
+        if len(groups) == count:
             return None
-        runs = _runs(kept, GAP_ROWS // self._tail.footer.row_index_stride)
+        runs = _runs(groups, GAP_ROWS // self._tail.footer.row_index_stride)
         if [len(run) for run in runs] == [self.count] or not self._can_slice(projection, runs):
             return None
         return runs
 
     def image(self, projection: Projection, groups: range) -> tuple[pa.Buffer, int]:
-        """Return a plain ORC file of the rows of `groups`, one of the runs of `select`, and how many they
-        are.
-        """
+        """Return a plain ORC file with the rows of `groups`, a run of `select`, and the number of rows."""
         stride = self._tail.footer.row_index_stride
         rows = min(self._stripe.rows, groups.stop * stride) - groups.start * stride
-        picks = projection.select(self._stripe.streams, self._variants)
-        parts = self._parts(projection, picks, groups)
+        selection = projection.select(self._stripe.streams, self._variants)
+        parts = self._parts(projection, selection, groups)
         footer = stripe_footer(self._stripe, self._variants, projection)
-        for (position, stream), part in zip(picks, parts, strict=True):
+        for (position, stream), part in zip(selection, parts, strict=True):
             footer.streams.add(kind=stream.kind, column=position, length=len(part))
         framed = frame(self._tail.codec, footer.SerializeToString(), self._tail.block_size)
         end = ending(self._tail, projection, framed, sum(map(len, parts)), rows)
@@ -91,65 +91,65 @@ class StripeRowGroups:
 
     def column(self, number: int) -> ColumnGroups:
         """Return the row groups of column `number`."""
-        found = self._columns.get(number)
-        if found is None:
+        groups = self._columns.get(number)
+        if groups is None:
             streams = ColumnStreams(self._source, self._tail, self._variants, self._stripe, number)
-            found = self._columns[number] = ColumnGroups(self._tail, streams)
-        return found
+            groups = self._columns[number] = ColumnGroups(self._tail, streams)
+        return groups
 
     @cached_property
-    def _reliable(self) -> bool:
+    def _has_reliable_index(self) -> bool:
         footer = self._tail.footer
         if not footer.row_index_stride:
             return False
         if footer.writer == _JAVA:
             return bool(self._tail.postscript.writer_version >= _FIRST_TRUSTED)
-        # Those of C++ before 1.7 do not say their version.
+        # C++ writers before 1.7 do not state their version.
         return bool(footer.writer == _CPP and footer.software_version)
 
     def _is_indexed(self, rows: RowFilter) -> bool:
         """Return whether a compared column has a row index, which proves the number of row groups."""
         numbers = [self._tail.types.top_level(name) for name in rows.columns]
-        return self._reliable and any(self.column(number).entries is not None for number in numbers)
+        return self._has_reliable_index and any(self.column(number).entries is not None for number in numbers)
 
     def _can_slice(self, projection: Projection, runs: Sequence[range]) -> bool:
         borders = sorted({border for run in runs for border in (run.start, run.stop) if border < self.count})
-        # A damaged footer may list streams of columns that have none, or of kinds that theirs have not.
-        picks = projection.select(self._stripe.streams, self._variants)
+        # A damaged footer may list streams that the columns or their encodings do not have.
+        selection = projection.select(self._stripe.streams, self._variants)
         return all(self.column(number).can_start_at(borders) for number in projection.numbers[1:]) and all(
-            self.column(stream.column).can_cut(stream.kind) for _, stream in picks
+            self.column(stream.column).can_cut(stream.kind) for _, stream in selection
         )
 
     def _parts(
-        self, projection: Projection, picks: Sequence[tuple[int, Stream]], groups: range
+        self, projection: Projection, selection: Sequence[tuple[int, Stream]], groups: range
     ) -> list[bytes]:
         """Return the framed streams of the image."""
         cuts: list[Cut | None] = []
         windows: list[StreamBytes] = []
         ranges: list[tuple[int, int]] = []
-        for position, stream in picks:
-            wanted = None
+        for position, stream in selection:
+            part_cut = None
             if (position, stream.kind) not in projection.replaced:
-                wanted = self.column(stream.column).cut(stream.kind, groups)
-            start = wanted.start.chunk if wanted else 0
+                part_cut = self.column(stream.column).cut(stream.kind, groups)
+            start = part_cut.start.chunk if part_cut else 0
             stop = stream.length
-            if wanted:
-                later = self.column(stream.column).chunks(stream.kind, groups.stop)
-                stop = wanted.guess(stream.length, later, self._tail.codec)
-            cuts.append(wanted)
+            if part_cut:
+                later_chunks = self.column(stream.column).chunks(stream.kind, groups.stop)
+                stop = part_cut.estimate_end(stream.length, later_chunks, self._tail.codec)
+            cuts.append(part_cut)
             windows.append(StreamBytes(self._source, self._tail, self._variants, self._stripe, stream, start))
             ranges.append((stream.offset + start, max(stop - start, 0)))
         for window, stored in zip(windows, self._source.read_ranges(ranges), strict=True):
             window.fill(stored)
         return [
             projection.replaced.get((position, stream.kind))
-            or (cut(window, wanted) if wanted else window.stored(0, stream.length))
-            for (position, stream), window, wanted in zip(picks, windows, cuts, strict=True)
+            or (cut(window, part_cut) if part_cut else window.stored(0, stream.length))
+            for (position, stream), window, part_cut in zip(selection, windows, cuts, strict=True)
         ]
 
 
 def _runs(groups: Sequence[int], gap: int) -> list[range]:
-    """Return rising numbers as ranges, joined where at most `gap` are missing between them."""
+    """Return ascending numbers as ranges; gaps of at most `gap` numbers are included."""
     runs = [range(groups[0], groups[0] + 1)]
     for group in groups[1:]:
         if group - runs[-1].stop <= gap:

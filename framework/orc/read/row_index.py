@@ -1,4 +1,4 @@
-"""Row indexes and Bloom filters of one column in a stripe, decrypted where the key is held."""
+"""Row index, Bloom filters and other streams of one column in a stripe, decrypted if the key is available."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lockgate.framework.orc.sources.file_source import Source
 
 
 class ColumnStreams:
-    """The streams of the variant that a column is read from: the encrypted one if its key is held.
+    """The streams of a column: of the encrypted variant if its key is available, else of the mask.
 
-    `is_mask` says whether what is read is the mask of an encrypted column.
+    `is_mask` is true for the mask of an encrypted column.
     """
 
     def __init__(self, source: Source, tail: Tail, variants: Variants, stripe: Stripe, column: int) -> None:
@@ -40,7 +40,7 @@ class ColumnStreams:
         )
 
     def read(self, kind: int) -> bytes | None:
-        """Return the content of a whole stream, decompressed; None if the column has none of that kind."""
+        """Return the decompressed content of a stream; None if the column has no stream of that kind."""
         stream = self.by_kind.get(kind)
         if stream is None:
             return None
@@ -55,12 +55,12 @@ class ColumnStreams:
             raise self.damaged(stream, str(error)) from error
 
     def row_index(self) -> list[proto.Message] | None:
-        """Return the entry of each row group; None if there is no row index of this stripe's row groups."""
+        """Return the entry of each row group; None without a row index for all row groups of the stripe."""
         return self._entries(StreamKind.ROW_INDEX, proto.RowIndex, "entry")
 
     def bloom_filters(self) -> list[proto.Message] | None:
-        """Return the Bloom filter of each row group, those of the kind that has strings in UTF-8; None if
-        none.
+        """Return the Bloom filter of each row group, of the kind that hashes strings as UTF-8; None without
+        them.
         """
         return self._entries(StreamKind.BLOOM_FILTER_UTF8, proto.BloomFilterIndex, "bloom_filter")
 

@@ -1,4 +1,4 @@
-"""The content of one stream from any byte on: reads, decrypts and decompresses only the needed part."""
+"""Partial reads of one stream: reads, decrypts and decompresses only the needed part."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.sources.file_source import Source
 
-# Without compression there are no chunks; pieces of this size take their place.
+# Streams without compression have no chunks; pieces of this size replace them.
 PIECE = 8 * 1024
 
 
 class StreamBytes:
-    """A window on a stream that grows towards its end. Offsets count stored bytes from the stream's start.
+    """A window on a stream that grows towards its end; offsets are in stored bytes from the stream's start.
 
-    A chunk is what compression made one; without compression, any `PIECE` bytes.
+    A chunk is a compression chunk, or without compression `PIECE` bytes.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class StreamBytes:
         self._key = None if stream.variant is None else variants.stripe_key(stream.variant, stripe.index)
         self._stripe_id = variants.stripe_id(stripe.index)
         self._start = start
-        self._held = b""
+        self._data = b""
         self._contents: dict[int, bytes] = {}
 
     @property
@@ -38,23 +38,23 @@ class StreamBytes:
         return self.stream.length
 
     def fill(self, stored: memoryview | bytes) -> None:
-        """Add stored bytes behind those already held."""
-        at = self._start + len(self._held)
+        """Append stored bytes to the window."""
+        at = self._start + len(self._data)
         data = bytes(stored)
         if self._key is not None and data:
             data = crypt(self._key, self.stream.column, self.stream.kind, self._stripe_id, data, at)
-        self._held += data
+        self._data += data
 
     def stored(self, start: int, end: int) -> bytes:
-        """Return bytes as stored, but decrypted; `start` is not before that of the window."""
-        held = self._start + len(self._held)
+        """Return stored bytes, decrypted; `start` must not lie before the window."""
+        held_end = self._start + len(self._data)
         end = min(end, self.length)
-        if end > held:
-            self.fill(self._source.read_at(self.stream.offset + held, end - held))
-        return self._held[start - self._start : end - self._start]
+        if end > held_end:
+            self.fill(self._source.read_at(self.stream.offset + held_end, end - held_end))
+        return self._data[start - self._start : end - self._start]
 
     def after(self, chunk: int) -> int:
-        """Return where the chunk after the one at `chunk` starts."""
+        """Return the start of the chunk after the one at `chunk`."""
         if self.tail.codec is Compression.NONE:
             return min(chunk + PIECE, self.length)
         header = self.stored(chunk, chunk + HEADER_LENGTH)
@@ -65,17 +65,19 @@ class StreamBytes:
 
     def content(self, chunk: int) -> bytes:
         """Return the decompressed chunk at `chunk`."""
-        found = self._contents.get(chunk)
-        if found is None:
+        decompressed = self._contents.get(chunk)
+        if decompressed is None:
             try:
-                found = unframe(self.tail.codec, self.stored(chunk, self.after(chunk)), self.tail.block_size)
+                decompressed = unframe(
+                    self.tail.codec, self.stored(chunk, self.after(chunk)), self.tail.block_size
+                )
             except ValueError as error:
                 raise self.damaged(str(error)) from error
-            self._contents[chunk] = found
-        return found
+            self._contents[chunk] = decompressed
+        return decompressed
 
     def damaged(self, why: str) -> Exception:
-        """Return the error for a stream that is not what the row index says."""
+        """Return the error for a stream that does not match its row index."""
         stream = self.stream
         return corrupt(
             self.tail.name,

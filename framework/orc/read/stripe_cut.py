@@ -1,9 +1,9 @@
-"""Some row groups of a stripe as a small plain ORC file in memory, which Arrow then decodes.
+"""Cutting row groups out of streams, for an image that Arrow decodes.
 
-Of each stream the stored bytes from the first chunk of the first row group to the last chunk of the last one
-are read and decrypted. The first chunk is decompressed, what lies before the row group is dropped (a run is
-cut in two), and the rest of it is stored as it is; all other chunks stay as they are. What is behind the last
-row group does no harm, since a reader stops at the number of rows.
+Of each stream, the stored bytes from the first chunk of the first row group to the last chunk of the last one
+are read and decrypted. The first chunk is decompressed; its values before the row group are dropped, which
+may split a run, and the rest is stored uncompressed. All other chunks are unchanged. Values after the last
+row group are harmless, since a reader stops at the number of rows.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from lockgate.framework.orc.read.stream_bytes import PIECE, StreamBytes
 
 @dataclass(frozen=True)
 class Cut:
-    """The wanted part of a stream: from `start` to `end` (None = its end)."""
+    """A part of a stream: from `start` to `end`, or to the end of the stream if None."""
 
     form: Form
     start: StreamPosition
     end: StreamPosition | None
 
-    def guess(self, length: int, later: Sequence[int], codec: Compression) -> int:
-        """Guess up to which stored byte to read at first; `later` are the chunks where later groups start.
+    def estimate_end(self, length: int, later: Sequence[int], codec: Compression) -> int:
+        """Estimate the stored byte up to which to read at first.
 
-        It need not be enough: a run may go on in the next chunk.
+        `later` are the chunks in which later row groups start. A run may continue in the next chunk, which
+        then is read separately.
         """
         if self.end is None:
             return length
@@ -38,34 +39,30 @@ class Cut:
         return min((chunk for chunk in later if chunk > self.end.chunk), default=length)
 
 
-def cut(stream: StreamBytes, wanted: Cut) -> bytes:
-    """Return the framed stream of the wanted part; `CorruptFileError` if the positions do not fit the
-    stream.
-    """
+def cut(stream: StreamBytes, part: Cut) -> bytes:
+    """Return a part of a stream as a framed stream; `CorruptFileError` if the positions do not fit it."""
     try:
-        head, following = _head(stream, wanted)
-        stop = stream.length if wanted.end is None else _stop(stream, wanted.form, wanted.end)
-        if wanted.start.bits:
+        head, following = _head(stream, part)
+        stop = stream.length if part.end is None else _stop(stream, part.form, part.end)
+        if part.start.bits:
             while following < stop:
                 head += stream.content(following)
                 following = stream.after(following)
-            head = drop_bits(head, wanted.start.skip, wanted.start.bits)
+            head = drop_bits(head, part.start.skip, part.start.bits)
         else:
-            head = drop(wanted.form, head, wanted.start.skip)
+            head = drop(part.form, head, part.start.skip)
     except ValueError as error:
         raise stream.damaged(str(error)) from error
     framed = frame(stream.tail.codec, head, stream.tail.block_size)
     return framed + stream.stored(following, stop) if following < stop else framed
 
 
-def _head(stream: StreamBytes, wanted: Cut) -> tuple[bytes, int]:
-    """Return the content from `start` on with all runs that are dropped or cut, and the chunk that follows
-    it.
-    """
-    content, following = _content_at(stream, wanted.start)
-    while span(wanted.form, content, _values(wanted.start)) is None:
+def _head(stream: StreamBytes, part: Cut) -> tuple[bytes, int]:
+    """Return the content from `start` on up to the first value to keep, and the next chunk."""
+    content, following = _content_at(stream, part.start)
+    while span(part.form, content, _values(part.start)) is None:
         if following >= stream.length:
-            if wanted.start.bits or wanted.start.skip:
+            if part.start.bits or part.start.skip:
                 raise ValueError("it ends before a row group starts")
             break
         content += stream.content(following)
@@ -74,7 +71,7 @@ def _head(stream: StreamBytes, wanted: Cut) -> tuple[bytes, int]:
 
 
 def _stop(stream: StreamBytes, form: Form, end: StreamPosition) -> int:
-    """Return the chunk behind the last one with values before `end`."""
+    """Return the end of the last chunk with values before `end`."""
     if not (end.offset or end.skip or end.bits):
         return min(end.chunk, stream.length)
     content, following = _content_at(stream, end)
@@ -85,7 +82,7 @@ def _stop(stream: StreamBytes, form: Form, end: StreamPosition) -> int:
 
 
 def _content_at(stream: StreamBytes, position: StreamPosition) -> tuple[bytes, int]:
-    """Return what follows `position` in its chunk, and the chunk after."""
+    """Return the content after `position` in its chunk, and the next chunk."""
     chunk, offset = position.chunk, position.offset
     while True:
         if chunk >= stream.length:
@@ -101,7 +98,5 @@ def _content_at(stream: StreamBytes, position: StreamPosition) -> tuple[bytes, i
 
 
 def _values(position: StreamPosition) -> int:
-    """Return how many encoded values are before the row group: the byte that its first bit is in counts as
-    well.
-    """
+    """Return the number of encoded values before the row group, including the byte of its first bit."""
     return position.skip + (1 if position.bits else 0)

@@ -1,4 +1,4 @@
-"""One stripe, or the row groups of it that may hold wanted rows, as an Arrow table."""
+"""Decoding of one stripe, or of its row groups that may match, into an Arrow table."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from lockgate.framework.orc.read.row_groups import StripeRowGroups
 from lockgate.framework.orc.read.timestamps import decode_wide, finer_columns, to_microseconds
 from lockgate.framework.orc.sources.file_source import MemorySource, Source
 
-# About how many stored bytes of a stripe are decoded at once.
-PART = 16 * 1024 * 1024
+# Approximate number of stored bytes of a stripe that are decoded together.
+PART_BYTES = 16 * 1024 * 1024
 
 TimestampUnit = Literal["ns", "us"]
 
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A file whose tail is read and whose keys are proven: what decoding a stripe needs of it.
+    """An open file with its tail and proven keys, for decoding stripes.
 
-    `source` may check what is read from `stored`.
+    `source` is `stored`, or checks everything that it reads from it.
     """
 
     stored: Source
@@ -48,15 +48,15 @@ class OpenFile:
 
     @property
     def name(self) -> str:
-        """Return what errors call the file."""
+        """The file's name in errors."""
         return self.source.name
 
 
 class StripeDecoder:
-    """Decodes the stripes of a file, for one projection and row filter; several threads may do so at once.
+    """Decodes the stripes of a file, for one projection and row filter; thread-safe.
 
-    `schema` is that of the tables: the columns of `projection` in the order of the file. `counter` counts
-    what was read.
+    `schema` is the schema of the tables: the columns of `projection` in the order of the file. `counter`
+    counts the reads.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class StripeDecoder:
         self._schema = schema
         self._rows = rows
         self._counter = counter
-        self._direct = _Direct(file, projection)
+        self._direct_reader = _DirectReader(file, projection)
 
     def decode(self, index: int) -> pa.Table:
-        """Return the rows of stripe `index` for which the filter holds.
+        """Return the rows of stripe `index` that match the filter.
 
-        Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong,
-        `UnsupportedTypeError` for times that the unit cannot hold, and `UnsupportedError` for maps whose keys
-        are null.
+        Raises `CorruptFileError` if decoding fails, `WrongKeyError` if the stripe's key is wrong,
+        `UnsupportedTypeError` for times out of the unit's range, and `UnsupportedError` for maps with null
+        keys.
         """
         tail, variants = self._file.tail, self._file.variants
         if not self._schema.names:
@@ -111,11 +111,12 @@ class StripeDecoder:
             raise self._undecodable(index, error) from error
 
     def _in_parts(self, stripe: Stripe, projection: Projection) -> pa.Table:
-        # Where reading is free, a few columns at a time, to save memory: while a column is decoded, Arrow
-        # may hold it twice.
-        most = PART if self._source.free else sys.maxsize
+        # If reads are free, decode a few columns at a time, to save memory: Arrow may hold a column twice
+        # while it decodes it.
+        max_bytes = PART_BYTES if self._source.free else sys.maxsize
         tables = [
-            self._image(stripe, part) for part in projection.parts(stripe.streams, self._file.variants, most)
+            self._image(stripe, part)
+            for part in projection.parts(stripe.streams, self._file.variants, max_bytes)
         ]
         columns = [column for table in tables for column in table.columns]
         return pa.Table.from_arrays(columns, [name for table in tables for name in table.schema.names])
@@ -127,36 +128,36 @@ class StripeDecoder:
         def direct(projection: Projection) -> pa.Table:
             if projection is not self._projection:
                 return decode(projection)
-            picks = projection.select(stripe.streams, self._file.variants)
-            self._counter.add(bytes_read=sum(stream.length for _, stream in picks))
-            table = self._direct.read(stripe.index)
-            self._forget(stripe)
+            selection = projection.select(stripe.streams, self._file.variants)
+            self._counter.add(bytes_read=sum(stream.length for _, stream in selection))
+            table = self._direct_reader.read(stripe.index)
+            self._release(stripe)
             return table
 
         self._counter.add_stripe(stripe.index)
-        table = self._decoded(stripe, direct if self._direct.possible else decode)
+        table = self._decoded(stripe, direct if self._direct_reader.is_possible else decode)
         return self._checked(stripe, table, stripe.rows)
 
     def _image(self, stripe: Stripe, projection: Projection) -> pa.Table:
         image = stripe_image(self._source, self._file.tail, self._file.variants, stripe, projection)
-        self._forget(stripe)
+        self._release(stripe)
         return self._file.decoder.table(image)
 
     def _run(self, stripe: Stripe, groups: StripeRowGroups, run: range) -> pa.Table:
-        """Return the rows of some row groups that lie one behind the other."""
+        """Return the rows of a run of row groups."""
         rows = 0
 
         def decode(projection: Projection) -> pa.Table:
             nonlocal rows
             image, rows = groups.image(projection, run)
-            self._forget(stripe)
+            self._release(stripe)
             return self._file.decoder.table(image)
 
         return self._checked(stripe, self._decoded(stripe, decode), rows)
 
     def _decoded(self, stripe: Stripe, decode: Callable[[Projection], pa.Table]) -> pa.Table:
-        """Return what `decode` makes of the projection, in microseconds if nanoseconds cannot hold its
-        times.
+        """Return the decoded projection, with microseconds if its times are out of the range of
+        nanoseconds.
         """
         try:
             try:
@@ -188,14 +189,16 @@ class StripeDecoder:
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     def _check_text(self, stripe: Stripe, name: str, column: pa.ChunkedArray) -> None:
-        """Refuse text that is not UTF-8, as Arrow does in Parquet files: nothing later could read it."""
+        """Raise an error for text that is not UTF-8, as Arrow does for Parquet: later steps would fail on
+        it.
+        """
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             raise self._undecodable(stripe.index, f"column {name!r}: {error}") from error
 
-    def _forget(self, stripe: Stripe) -> None:
-        """Give back the memory of the stored bytes before what they decode to takes more."""
+    def _release(self, stripe: Stripe) -> None:
+        """Release the memory of the stored bytes before decoding needs more."""
         extent = self._file.tail.footer.stripes[stripe.index]
         length = extent.index_length + extent.data_length + extent.footer_length
         self._file.stored.forget(extent.offset, length)
@@ -208,17 +211,17 @@ class StripeDecoder:
 def _holds_text(data_type: pa.DataType) -> bool:
     """Return whether a type is text, or nested with text inside."""
     inner = (data_type.field(number).type for number in range(data_type.num_fields))
-    return bool(pa.types.is_string(data_type)) or any(_holds_text(each) for each in inner)
+    return bool(pa.types.is_string(data_type)) or any(_holds_text(inner_type) for inner_type in inner)
 
 
-class _Direct:
-    """Arrow's own reader of a whole file in memory without encryption: it saves copying into an image."""
+class _DirectReader:
+    """Arrow's reader of a file in memory without encryption, which avoids the copy into an image."""
 
     def __init__(self, file: OpenFile, projection: Projection) -> None:
         self._source = cast(MemorySource, file.stored)
         self._names = projection.names
         self._opened = threading.local()
-        self.possible = (
+        self.is_possible = (
             projection.plain
             and not len(file.variants)
             and isinstance(file.stored, MemorySource)

@@ -1,4 +1,4 @@
-"""Statistics of each stripe, decrypted where the key is held."""
+"""Statistics of each stripe, decrypted if the key is available."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lockgate.framework.orc.sources.file_source import Source
 
 
 def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[dict[str, ColumnStatistics]]:
-    """Return each stripe's statistics of top-level columns by name; an empty list if the file has none."""
+    """Return the statistics of top-level columns by name, for each stripe; empty if the file has none."""
     metadata = read_metadata(source, tail)
     if metadata is None:
         return []
     decrypted = decrypted_statistics(source, tail, variants)
-    found: list[dict[str, ColumnStatistics]] = []
+    by_stripe: list[dict[str, ColumnStatistics]] = []
     for index, stripe in enumerate(metadata.stripe_stats):
         rows = tail.footer.stripes[index].number_of_rows
         columns: dict[str, ColumnStatistics] = {}
@@ -30,14 +30,12 @@ def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[di
             else:
                 continue
             columns[name] = column_statistics(tail.types.types[column], message, rows)
-        found.append(columns)
-    return found
+        by_stripe.append(columns)
+    return by_stripe
 
 
 def read_metadata(source: Source, tail: Tail) -> proto.Message | None:
-    """Return the metadata: the statistics of each stripe that are not encrypted; None if the file has
-    none.
-    """
+    """Return the metadata, which has the unencrypted statistics of each stripe; None if the file has none."""
     if not tail.postscript.metadata_length or not tail.stripes:
         return None
     raw = source.read_at(tail.metadata_offset, tail.postscript.metadata_length)
@@ -58,8 +56,8 @@ def read_metadata(source: Source, tail: Tail) -> proto.Message | None:
 
 
 def decrypted_statistics(source: Source, tail: Tail, variants: Variants) -> dict[int, list[proto.Message]]:
-    """Return the statistics of each encrypted column whose key is held, one message a stripe."""
-    found: dict[int, list[proto.Message]] = {}
+    """Return the statistics of the encrypted columns with an available key, one message for each stripe."""
+    by_column: dict[int, list[proto.Message]] = {}
     offset = tail.stripe_statistics_offset
     for variant in range(len(variants)):
         for stream in variants.stripe_statistics(variant):
@@ -80,9 +78,9 @@ def decrypted_statistics(source: Source, tail: Tail, variants: Variants) -> dict
                         offset,
                         f"statistics of {len(message.col_stats)} stripes, not {tail.stripes}",
                     )
-                found[stream.column] = list(message.col_stats)
+                by_column[stream.column] = list(message.col_stats)
             offset += stream.length
-    return found
+    return by_column
 
 
 def _unframe(tail: Tail, data: bytes, offset: int) -> bytes:

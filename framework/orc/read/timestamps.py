@@ -1,8 +1,8 @@
-"""Timestamps in microseconds, and beyond the years 1677 to 2262 that Arrow's nanoseconds span.
+"""Timestamps in microseconds, including those beyond the range of nanoseconds, the years 1677 to 2262.
 
-Arrow decodes ORC timestamps as nanoseconds and refuses what does not fit. Of such a stripe it decodes the two
-streams of a timestamp one by one instead: the seconds as a plain number, and the fractions on top of constant
-seconds.
+Arrow decodes ORC timestamps as nanoseconds, and raises an error for other times. For such a stripe, this
+module lets Arrow decode the two streams of a timestamp separately: the seconds as a number, and the fractions
+added to constant seconds.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lockgate.framework.orc.format.stripe import Stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.read.image import Projection
 
-# The start of ORC's seconds: 2015-01-01, in the writer's zone.
+# ORC's seconds count from 2015-01-01 in the writer's time zone.
 EPOCH = 1_420_070_400
 _UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 _DIRECT_V2 = 2
-# One run of 512 zeros in ORC's second run-length encoding: fixed delta 0 from base 0.
+# A run of 512 zeros in version 2 of ORC's run-length encoding: base 0 with fixed delta 0.
 _ZEROS, _RUN = bytes([0xC1, 0xFF, 0x00, 0x00]), 512
 _LIMIT = (2**63 - 1) // 1_000_000
 _KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT)
 
 
 def in_microseconds(type_: pa.DataType) -> pa.DataType:
-    """Return the type with microseconds in place of nanoseconds, in nested types too."""
+    """Return the type with microseconds in place of nanoseconds, also inside nested types."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
     if pa.types.is_struct(type_):
@@ -48,7 +48,7 @@ def in_microseconds(type_: pa.DataType) -> pa.DataType:
 
 
 def to_microseconds(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Return `column` as `type_`; what is finer than microseconds is rounded down."""
+    """Return `column` as `type_`; times are rounded down to microseconds."""
     if column.type == type_:
         return column
     if not pa.types.is_timestamp(type_):
@@ -65,24 +65,24 @@ def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def timestamps(projection: Projection) -> list[int]:
-    """Return the places in an image of its timestamps, nested ones too."""
+    """Return the numbers of an image's timestamp columns, including nested ones."""
     return [position for position, type_ in enumerate(projection.types) if type_.kind in _KINDS]
 
 
 def seconds_only(projection: Projection) -> Projection:
-    """Return the projection with each timestamp as the number that its seconds are stored as."""
-    places = timestamps(projection)
+    """Return the projection with the stored seconds, as a number, in place of each timestamp."""
+    positions = timestamps(projection)
     types = list(projection.types)
-    for position in places:
+    for position in positions:
         types[position] = proto.Type(kind=TypeKind.LONG)
-    dropped = frozenset((position, int(StreamKind.SECONDARY)) for position in places)
+    dropped = frozenset((position, int(StreamKind.SECONDARY)) for position in positions)
     return Projection(projection.numbers, tuple(types), dropped)
 
 
 def fractions_only(projection: Projection, tail: Tail, values: int) -> Projection:
-    """Return the projection with each timestamp as its fraction of a second after one constant second.
+    """Return the projection with each timestamp's seconds replaced by a constant.
 
-    No column may have more than `values` values.
+    `values` must be at least the number of values of any column.
     """
     zeros = frame(tail.codec, _ZEROS * (values // _RUN + 1), tail.block_size)
     replaced = {(position, int(StreamKind.DATA)): zeros for position in timestamps(projection)}
@@ -92,22 +92,24 @@ def fractions_only(projection: Projection, tail: Tail, values: int) -> Projectio
 def decode_wide(
     tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
 ) -> pa.Table:
-    """Decode a stripe with times that nanoseconds cannot hold; its timestamps get microseconds."""
+    """Decode a stripe with times beyond nanoseconds, with timestamps in microseconds."""
     _check(tail, stripe, projection)
     table = decode(seconds_only(projection))
-    most = max((_most_values(chunk) for column in table.columns for chunk in column.chunks), default=0)
-    fractions = decode(fractions_only(projection, tail, most))
+    value_count = max(
+        (_max_value_count(chunk) for column in table.columns for chunk in column.chunks), default=0
+    )
+    fractions = decode(fractions_only(projection, tail, value_count))
     columns = []
     for name, seconds, fraction in zip(table.schema.names, table.columns, fractions.columns, strict=True):
-        whole, parts = seconds.combine_chunks(), fraction.combine_chunks()
-        columns.append(_joined(f"column {name!r} of {tail.name}", whole, parts))
+        whole_seconds, parts = seconds.combine_chunks(), fraction.combine_chunks()
+        columns.append(_joined(f"column {name!r} of {tail.name}", whole_seconds, parts))
     return pa.Table.from_arrays(columns, names=table.schema.names)
 
 
 def finer_columns(
     tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
 ) -> set[str]:
-    """Return the columns of a stripe with times that have digits beyond microseconds, in any year.
+    """Return the columns of a stripe with times finer than microseconds, in any year.
 
     UnsupportedTypeError for fractions in the encoding of ORC before Hive 0.12.
     """
@@ -115,8 +117,10 @@ def finer_columns(
         if stripe.footer.columns[projection.numbers[position]].kind != _DIRECT_V2:
             raise UnsupportedTypeError(f"{tail.name}: fractions of seconds in an old encoding cannot be read")
     table = decode(seconds_only(projection))
-    most = max((_most_values(chunk) for column in table.columns for chunk in column.chunks), default=0)
-    fractions = decode(fractions_only(projection, tail, most))
+    value_count = max(
+        (_max_value_count(chunk) for column in table.columns for chunk in column.chunks), default=0
+    )
+    fractions = decode(fractions_only(projection, tail, value_count))
     columns = zip(fractions.schema.names, fractions.columns, strict=True)
     return {name for name, column in columns if any(map(_has_nanoseconds, column.chunks))}
 
@@ -127,9 +131,9 @@ def _has_nanoseconds(array: pa.Array) -> bool:
     return any(_has_nanoseconds(child) for child in _children(array))
 
 
-def _most_values(array: pa.Array) -> int:
-    """Return how many values an array or one inside of it has."""
-    return max([len(array), *(_most_values(child) for child in _children(array))])
+def _max_value_count(array: pa.Array) -> int:
+    """Return the largest number of values of an array and its nested arrays."""
+    return max([len(array), *(_max_value_count(child) for child in _children(array))])
 
 
 def _children(array: pa.Array) -> list[pa.Array]:
@@ -143,7 +147,7 @@ def _children(array: pa.Array) -> list[pa.Array]:
 
 
 def _joined(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
-    """Return two arrays of one shape as one; timestamps take seconds from the one, fractions from the
+    """Combine two arrays of one shape: timestamps get their seconds from one, their fractions from the
     other.
     """
     if pa.types.is_timestamp(fractions.type):
@@ -164,7 +168,7 @@ def _combine(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
     valid = seconds.is_valid().to_numpy(zero_copy_only=False)
     whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + EPOCH
     nanos = fractions.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1_000_000_000
-    # Seconds before 1970 are rounded up where a fraction of a millisecond or more follows.
+    # Stored seconds before 1970 are rounded up if the fraction is a millisecond or more.
     whole = whole - ((whole < 0) & (nanos > 999_999))
     if len(whole) and int(np.abs(whole).max()) >= _LIMIT:
         raise UnsupportedTypeError(f"{what} has a time that does not fit into microseconds")

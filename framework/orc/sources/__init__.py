@@ -1,1 +1,1 @@
-"""Bytes of a file, wherever it lies, by their positions."""
+"""Random access to the bytes of local and remote files."""

@@ -1,4 +1,4 @@
-"""A file as random access to its bytes, given as a path, bytes, a file object or a file system."""
+"""Opening a source from a path, bytes, a file object or a file system."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def open_source(source: Any, name: str | None = None) -> Source:
     """Return a `Source` over a path, bytes, a seekable file, an object with `read_at` and `size`, or (file
     system, path).
 
-    A file system is one of Arrow's, one of fsspec's, or anything with `open_input(path)`. Files on this
-    machine are mapped into memory; of others only the ranges of bytes that are needed are read. `InputError`
-    for other things.
+    A file system is Arrow's, fsspec's, or an object with `open_input(path)`. Local files are mapped into
+    memory; of other files, only the needed ranges are read. Raises `InputError` for other arguments.
     """
     if isinstance(source, Source):
         return source
@@ -67,18 +66,18 @@ def _mapped(file: Any, name: str) -> MemorySource:
 
 
 def _open_in_file_system(file_system: Any, path: Any, name: str | None) -> Source:
-    where = name or str(path)
+    source_name = name or str(path)
     if isinstance(file_system, pa.fs.LocalFileSystem):
         return _open_path(os.fspath(path), name)
     if isinstance(file_system, pa.fs.PyFileSystem):
-        # Arrow's wrapper opens fsspec's file objects, which read ahead megabytes that nobody asked for.
+        # Arrow's wrapper would open fsspec's file objects, which read ahead megabytes without need.
         file_system = getattr(file_system.handler, "fs", file_system)
     for method in ("open_input", "open_input_file"):
         opener = getattr(file_system, method, None)
         if callable(opener):
-            return _open_file(opener(path), where, owned=True)
+            return _open_file(opener(path), source_name, owned=True)
     if _is_fsspec(file_system):
-        return FsspecSource(file_system, path, where)
+        return FsspecSource(file_system, path, source_name)
     raise InputError(
         f"{type(file_system).__name__} is not a file system: it has no open_input(path) and is not fsspec's"
     )

@@ -1,4 +1,4 @@
-"""Work on several threads whose results come in order, with a bound on how many of them are in memory."""
+"""Work on several threads with results in order, and a limit on the results in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads to use: as asked for, or one for each core this process may run on."""
+    """Return the number of threads to use: `threads`, or if None one for each available core."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -24,12 +24,12 @@ def thread_count(threads: int | None) -> int:
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """Yield the results of `work` for each of `items`, in their order, computed by up to `threads` threads.
+    """Yield the results of `work` for `items`, in order, computed by up to `threads` threads.
 
-    At most `threads` results are finished or being made while the caller still holds the one before, so
-    `threads + 1` are in memory. An error of `work` is raised in its place, and nothing behind it is begun.
-    When the iterator ends, fails or is closed, no thread runs any more. With one thread, or one item, the
-    work is done by the calling thread.
+    At most `threads` results are finished or in work while the caller holds the previous one, so at most
+    `threads + 1` are in memory. An error of `work` is raised in its place in the order, and no later item is
+    started. When the iterator ends, fails or is closed, all threads have ended. With one thread, or one item,
+    the calling thread does the work.
     """
     if threads == 1 or len(items) <= 1:
         for item in items:
@@ -40,7 +40,7 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], threads: int
     running: deque[Future[Result]] = deque()
     try:
         while True:
-            # The next is begun when the caller asks again, not before: until then it may hold the last one.
+            # Start the next item only now: before, the caller may still hold the last result.
             for item in waiting:
                 running.append(pool.submit(work, item))
                 if len(running) == threads:

@@ -1,4 +1,4 @@
-"""Random access to bytes, and its kind without cost: bytes in memory or a file mapped into it."""
+"""The interface for random access to bytes, and the source in memory: bytes or a mapped file."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from lockgate.errors import CorruptFileError, InputError
 if TYPE_CHECKING:
     from lockgate.framework.orc.format.stripe import Stripe
 
-# From this size on, the parts of a mapped file that were read are let go.
+# From this file size on, the pages of a mapped file are released after reading.
 LARGE = 256 * 1024 * 1024
 
 
 class Source(ABC):
-    """Read-only random access, by several threads at once."""
+    """Read-only random access; thread-safe."""
 
     name: str
     size: int
-    # Whether a read costs nothing but the memory that it touches.
+    # True if a read costs only the memory that it accesses.
     free = False
     closed = False
 
     @abstractmethod
     def read_at(self, offset: int, length: int) -> memoryview:
-        """Return exactly `length` bytes; `CorruptFileError` if the file ends before."""
+        """Return exactly `length` bytes; `CorruptFileError` if the file ends earlier."""
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        """Return the bytes of several (offset, length), in the order given."""
+        """Return the bytes of several ranges (offset, length), in the same order."""
         return [self.read_at(offset, length) for offset, length in ranges]
 
     def expect_tail(self, length: int) -> None:  # noqa: B027 - reading is free for some sources
-        """Make ready for reading the last `length` bytes (or all there are), in one read."""
+        """Prefetch the last `length` bytes of the file in one read."""
 
     def describe_stripe(self, stripe: Stripe) -> None:  # noqa: B027 - most sources need not know
-        """Learn where the streams of a stripe are, before they are read; nothing to do for most sources."""
+        """Take the locations of a stripe's streams before they are read; most sources ignore it."""
 
     def forget(self, offset: int, length: int) -> None:  # noqa: B027 - most sources keep nothing
-        """Hold no memory any more for a range that was read; it may be read again."""
+        """Release the memory of a range; it may be read again."""
 
     @abstractmethod
     def close(self) -> None:
@@ -74,7 +74,7 @@ class MemorySource(Source):
         return self._view[offset : offset + length]
 
     def forget(self, offset: int, length: int) -> None:
-        # The pages of a mapped file count as the process's own memory for as long as they stay mapped.
+        # Accessed pages of a mapped file count as memory of the process until they are released.
         if self._mapped is None or self.size < LARGE or not hasattr(self._mapped, "madvise"):
             return
         start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -83,12 +83,14 @@ class MemorySource(Source):
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def arrow_file(self) -> pa.BufferReader:
-        """Return what `pyarrow.orc.ORCFile` reads this from."""
+        """Return the bytes as a file for `pyarrow.orc.ORCFile`."""
         return pa.BufferReader(pa.py_buffer(self._view))
 
     def close(self) -> None:
         self.closed = True
-        with contextlib.suppress(BufferError):  # Tables may still use the bytes; the last one releases them.
+        with contextlib.suppress(
+            BufferError
+        ):  # Tables may still use the bytes; the last table releases them.
             self._view.release()
             if self._mapped is not None:
                 self._mapped.close()

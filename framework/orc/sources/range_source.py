@@ -1,4 +1,4 @@
-"""Files with a cost per read, read by ranges of bytes: file objects, and objects of remote file systems."""
+"""Sources whose reads are requests: file objects, and files of remote file systems."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc.sources.random_access import Source
 
-# Ranges this close together are fetched in one read: that is what a request costs in bytes, roughly.
+# Ranges with smaller gaps are fetched by one read: a request takes about as long as these many bytes.
 GAP = 64 * 1024
 
 Range = tuple[int, int]  # Offset and length in bytes.
 
 
 class RangeSource(Source):
-    """Reads ranges, near ones together, and keeps the end of the file once it was read.
+    """Reads ranges, near ones by one request, and keeps the prefetched end of the file.
 
-    Nothing else is read ahead: what is fetched is what was asked for, and gaps of less than `GAP` bytes.
+    It reads nothing else in advance except gaps of less than `GAP` bytes.
     """
 
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
-        self._kept: tuple[int, memoryview] | None = None
+        self._tail: tuple[int, memoryview] | None = None
 
     @abstractmethod
     def fetch(self, ranges: Sequence[Range]) -> list[Any]:
-        """Return the bytes of some ranges, all of them inside the file; several threads may ask at once."""
+        """Return the bytes of ranges, which lie inside the file; must be thread-safe."""
 
     def expect_tail(self, length: int) -> None:
         start = max(self.size - length, 0)
-        self._kept = (start, self._fetch([(start, self.size - start)])[0])
+        self._tail = (start, self._fetch([(start, self.size - start)])[0])
 
     def read_at(self, offset: int, length: int) -> memoryview:
         return self.read_ranges([(offset, length)])[0]
@@ -45,9 +45,9 @@ class RangeSource(Source):
         views: dict[int, memoryview] = {}
         for index, (offset, length) in enumerate(ranges):
             self._check(offset, length)
-            held = self._held(offset, length)
-            if held is not None:
-                views[index] = held
+            tail_view = self._read_tail(offset, length)
+            if tail_view is not None:
+                views[index] = tail_view
         missing = [index for index in range(len(ranges)) if index not in views]
         groups = _groups(ranges, missing)
         fetched = self._fetch([span for span, _ in groups])
@@ -57,12 +57,12 @@ class RangeSource(Source):
                 views[index] = data[offset - start : offset - start + length]
         return [views[index] for index in range(len(ranges))]
 
-    def _held(self, offset: int, length: int) -> memoryview | None:
+    def _read_tail(self, offset: int, length: int) -> memoryview | None:
         if not length:
             return memoryview(b"")
-        if self._kept is None or offset < self._kept[0]:
+        if self._tail is None or offset < self._tail[0]:
             return None
-        start, data = self._kept
+        start, data = self._tail
         return data[offset - start : offset - start + length]
 
     def _fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
@@ -98,12 +98,12 @@ class FileObjectSource(RangeSource):
 
     def fetch(self, ranges: Sequence[Range]) -> list[Any]:
         many = getattr(self._file, "read_many", None)
-        if callable(many):  # a remote file that asks for several at once
+        if callable(many):  # a remote file that reads several ranges at once
             return list(many(ranges))
         return [self._read(offset, length) for offset, length in ranges]
 
     def _read(self, offset: int, length: int) -> Any:
-        # Of the two kinds that take a position, Arrow's wants the length first; both are asked in parallel.
+        # Both kinds of `read_at` are thread-safe; Arrow's takes the length first.
         if self._arrow:
             return self._file.read_at(length, offset)
         if self._positioned:
@@ -119,7 +119,7 @@ class FileObjectSource(RangeSource):
 
 
 class FsspecSource(RangeSource):
-    """A path in a file system of fsspec, read by ranges and so without the read-ahead of its file objects."""
+    """A path in an fsspec file system, read by ranges to avoid the read-ahead of fsspec's file objects."""
 
     def __init__(self, file_system: Any, path: str, name: str) -> None:
         super().__init__(name, int(file_system.info(path)["size"]))
@@ -136,12 +136,12 @@ class FsspecSource(RangeSource):
 
     def close(self) -> None:
         self.closed = True
-        self._kept = None
+        self._tail = None
 
 
 def _groups(ranges: Sequence[Range], indexes: Sequence[int]) -> list[tuple[Range, list[int]]]:
-    """Return which of `ranges` are fetched together: what to fetch, and the indexes it serves, by rising
-    offset.
+    """Return groups of ranges to fetch together, by ascending offset: the range to fetch, and the indexes of
+    its members.
     """
     groups: list[tuple[Range, list[int]]] = []
     for index in sorted(indexes, key=lambda index: ranges[index]):
@@ -157,7 +157,7 @@ def _groups(ranges: Sequence[Range], indexes: Sequence[int]) -> list[tuple[Range
 
 
 def _read_fully(file: Any, length: int) -> bytes:
-    # A raw file may return less than is asked for.
+    # A raw file may return fewer bytes than requested.
     data = file.read(length)
     if len(data) == length or not data:
         return bytes(data)

@@ -1,1 +1,1 @@
-"""Whole files inspected, audited, encrypted, decrypted and put under other keys."""
+"""Operations on complete files: inspection, audit, encryption, decryption and rekeying."""

@@ -1,4 +1,4 @@
-"""Audit of a file: the columns that are not encrypted as a table's options say."""
+"""Audit of a file: the columns that are not encrypted as a table's options require."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lockgate.framework.orc.sources.file_source import open_source
 
 @dataclass(frozen=True)
 class Audit:
-    """Columns that are not encrypted as they should be; `plain` and `outdated` are empty if all are.
+    """Columns whose encryption differs from the options; `plain` and `outdated` are empty if there are none.
 
-    `encrypted` says whether the file has any encrypted column, `tagged` whether it has tags
-    (docs/integrity.md); only files with encrypted columns do.
+    `encrypted` is true if the file has encrypted columns, `tagged` if it has tags (docs/integrity.md), which
+    only files with encrypted columns have.
     """
 
     plain: tuple[str, ...]
@@ -39,12 +39,12 @@ class Audit:
 def audit_file(
     source: Any, encrypt: Mapping[str, str], keys: KeyProvider | None = None, *, name: str | None = None
 ) -> Audit:
-    """Compare a file with the key name that each column should be encrypted with; reads the tail only.
+    """Compare a file's encryption with the required key name of each column; reads only the tail.
 
-    `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
-    under another key, or, with `keys`, under an older version than the current; a part of a column
-    (`address.zip`) counts as encrypted if the whole is. The result omits columns that the file lacks.
-    `source` is what `EncryptedOrcFile` takes. `keys` only has to know current versions.
+    `plain` are columns in the clear, from writers that ignore `orc.encrypt`. `outdated` are columns with
+    another key or, with `keys`, with an older version of the key. A part of a column (`address.zip`) counts
+    as encrypted if the column is. The result omits columns that the file lacks. `source` is as in
+    `EncryptedOrcFile`. `keys` needs only to return current versions.
     """
     opened = open_source(source, name)
     try:
@@ -52,23 +52,21 @@ def audit_file(
     finally:
         opened.close()
     encryption = tail.footer.encryption
-    held = {variant.root: encryption.key[variant.key] for variant in encryption.variants}
+    keys_by_root = {variant.root: encryption.key[variant.key] for variant in encryption.variants}
     plain: list[str] = []
     outdated: list[str] = []
     for column, key_name in encrypt.items():
         number = find_column(tail.types, column)
         if number is None:
             continue
-        key = _key_of(number, held, tail.types)
+        key = _key_of(number, keys_by_root, tail.types)
         if key is None:
             plain.append(column)
         elif key.key_name != key_name or (keys and keys.current_key(key_name).version > key.key_version):
             outdated.append(column)
-    return Audit(tuple(plain), tuple(outdated), find_header(tail) is not None, bool(held))
+    return Audit(tuple(plain), tuple(outdated), find_header(tail) is not None, bool(keys_by_root))
 
 
-def _key_of(number: int, held: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:
-    """Return the key of the column or of what it is in: more than was wanted may be encrypted, but not
-    less.
-    """
-    return next((key for root, key in held.items() if root <= number <= types.last[root]), None)
+def _key_of(number: int, keys_by_root: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:
+    """Return the key of a column or of one that contains it; None if neither is encrypted."""
+    return next((key for root, key in keys_by_root.items() if root <= number <= types.last[root]), None)

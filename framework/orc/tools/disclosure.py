@@ -1,4 +1,4 @@
-"""Disclosure: what an ORC file reveals to readers without a key, in sentences."""
+"""Disclosure report: what an ORC file reveals to readers without a key, in sentences."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MASKS = {
 
 @dataclass(frozen=True)
 class EncryptedPart:
-    """An encrypted column or a part of one; `dictionary_entries` is by stripe, 0 without a dictionary.
+    """An encrypted column or part of one; `dictionary_entries` is by stripe, 0 without a dictionary.
 
-    `stored_bytes` counts all its encrypted streams. `open` says whether the key is held.
-    `leaked_bloom_filters`: those of the true values are in the clear.
+        `stored_bytes` counts all its encrypted streams. `open` is true if the key is available.
+    `leaked_bloom_filters` is true if the Bloom filters of the true values are in the clear.
     """
 
     column: str
@@ -39,7 +39,7 @@ class EncryptedPart:
 
 
 def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str]) -> Iterator[str]:
-    """Yield what the file gives away, in sentences that continue "anyone who has this file knows"."""
+    """Yield what the file reveals, as clauses after "anyone who has this file knows"."""
     rows, stripes = int(tail.footer.number_of_rows), tail.stripes
     columns = len(tail.types.names)
     yield (
@@ -49,21 +49,21 @@ def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str])
     plain = _plain_columns(tail)
     if plain:
         yield f"every value of {', '.join(plain)}: not encrypted"
-    own = [name for name in metadata if not name.startswith(ATTRIBUTE)]
-    if own:
-        yield f"the file's own metadata: {', '.join(own)}"
+    user_metadata = [name for name in metadata if not name.startswith(ATTRIBUTE)]
+    if user_metadata:
+        yield f"the file's own metadata: {', '.join(user_metadata)}"
     if parts:
         keys = sorted({part.key for part in parts})
         yield f"which keys are needed, by name and version: {', '.join(keys)}"
         masks = sorted({part.mask for part in parts})
         yield f"which columns are encrypted, and by which mask each is shown: {', '.join(masks)}"
-    if len(own) < len(metadata):
+    if len(user_metadata) < len(metadata):
         yield "that it has integrity tags, and how many; to check them takes a key"
     for part in parts:
-        yield from _of_part(part, rows, stripes)
+        yield from _part_sentences(part, rows, stripes)
 
 
-def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
+def _part_sentences(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
     mask = part.mask.split(",")[0]
     if "." in part.column:
         yield (
@@ -83,8 +83,11 @@ def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
         )
     sizes = [size for size in part.dictionary_entries if size]
     if sizes:
-        span = f"{sizes[0]}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
-        yield f"{part.column}: how many distinct values a stripe has, by the size of its dictionary: {span}"
+        size_range = f"{sizes[0]}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+        yield (
+            f"{part.column}: how many distinct values a stripe has, by the size of its dictionary: "
+            f"{size_range}"
+        )
     if part.leaked_bloom_filters:
         yield (
             f"{part.column}: WHICH VALUES IT HOLDS, of all that can be guessed: the Bloom filters of its "
@@ -98,15 +101,15 @@ def _plain_columns(tail: Tail) -> list[str]:
     roots = {int(variant.root) for variant in tail.footer.encryption.variants}
     if 0 in roots:
         return []
-    found = []
+    descriptions = []
     for name, top in zip(tail.types.names, tail.types.top_levels(), strict=True):
         if top in roots:
             continue
-        inside = not roots.isdisjoint(tail.types.subtree(top))
-        found.append(f"{name} (but for its encrypted part)" if inside else name)
-    return found
+        is_partly_encrypted = not roots.isdisjoint(tail.types.subtree(top))
+        descriptions.append(f"{name} (but for its encrypted part)" if is_partly_encrypted else name)
+    return descriptions
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it must be."""
+    """Return a number with its noun in singular or plural."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

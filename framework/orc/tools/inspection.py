@@ -1,4 +1,4 @@
-"""Inspection of an ORC file: layout, stripes, encrypted columns, statistics, and what shows without keys."""
+"""Inspection of an ORC file: layout, stripes, encrypted columns, statistics, and disclosure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NESTED_NAMES = {TypeKind.LIST: ("_elem",), TypeKind.MAP: ("_key", "_value")}
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes in bytes, and how the file was written."""
+    """The layout of a file: sizes in bytes, compression and writer."""
 
     size: int
     rows: int
@@ -46,7 +46,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class InspectedColumn:
-    """A top-level column; `true_statistics` is False if they are those of its mask."""
+    """A top-level column; `true_statistics` is False if the statistics are of its mask."""
 
     name: str
     type: str
@@ -59,7 +59,7 @@ class InspectedColumn:
 
 @dataclass(frozen=True)
 class InspectedStripe:
-    """A stripe: where it is, and how its bytes are shared out."""
+    """A stripe: its offset, rows, and sizes in bytes."""
 
     offset: int
     rows: int
@@ -71,7 +71,7 @@ class InspectedStripe:
 
 @dataclass(frozen=True)
 class InspectedStream:
-    """One kind of stream of a column, over all stripes; `key` is None where it is in the clear."""
+    """One kind of stream of a column, over all stripes; `key` is None if it is in the clear."""
 
     column: str
     kind: str
@@ -81,7 +81,7 @@ class InspectedStream:
 
 @dataclass(frozen=True)
 class InspectedKey:
-    """A master key that the file names; `held` if all its columns open with it."""
+    """A master key of the file; `held` is true if all its columns could be opened."""
 
     name: str
     version: int
@@ -91,10 +91,10 @@ class InspectedKey:
 
 @dataclass(frozen=True)
 class InspectedTags:
-    """The integrity tags of a file; `checked_by` are the keys by which it can be checked.
+    """The integrity tags of a file; `checked_by` has the keys that can check them.
 
-    `status` is about the tail only, which is all that is read: "verified", "absent", "unverified", or
-    "damaged", and then `damage` says how.
+    `status` is that of the tail, since nothing else is read: "verified", "absent", "unverified", or
+    "damaged", with the reason in `damage`.
     """
 
     status: str
@@ -105,7 +105,7 @@ class InspectedTags:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that `inspect_file` found."""
+    """The result of `inspect_file`."""
 
     name: str
     layout: Layout
@@ -119,15 +119,15 @@ class Inspection:
     reveals: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold; dates, times and decimals are text, bytes
-        hex.
+        """Return the inspection as values for JSON; dates, times and decimals are texts, bytes are
+        hexadecimal.
         """
-        found = _plain(dataclasses.asdict(self))
-        assert isinstance(found, dict)
-        return found
+        values = _plain(dataclasses.asdict(self))
+        assert isinstance(values, dict)
+        return values
 
     def text(self, *, streams: bool = False) -> str:
-        """Return tables and sentences for people; with `streams`, the sizes of all streams as well."""
+        """Return the inspection as text; with `streams`, including the sizes of all streams."""
         from lockgate.framework.orc.tools.inspection_text import text_of
 
         return text_of(self, streams=streams)
@@ -143,11 +143,11 @@ def inspect_file(
 ) -> Inspection:
     """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes.
 
-    It reads no data, except Bloom filters that are in the clear against the rules.
+    It reads no data, except Bloom filters that a writer left in the clear.
 
-    `source` and `keys` are what `EncryptedOrcFile` takes. If you hold a column's key, its statistics are the
-    true ones. A missing key is no error; a wrong one is a `WrongKeyError`. Damage is a `CorruptFileError`; if
-    only the tags show it, the result reports it instead.
+    `source` and `keys` are as in `EncryptedOrcFile`. Statistics of a column are the true ones if you hold its
+    key. A missing key is no error; a wrong one raises `WrongKeyError`. Damage raises `CorruptFileError`, or
+    is in the result if only the tags reveal it.
     """
     provider = provider_from(keys)
     opened = open_source(source)
@@ -197,11 +197,11 @@ def _tags(source: Source, tail: Tail, variants: Variants) -> InspectedTags:
             return InspectedTags("absent")
         wraps = stored.header.wraps
         names = sorted({str(variants.key(wrap.variant)) for wrap in wraps if wrap.variant < len(variants)})
-        found = InspectedTags("unverified", tuple(names), sum(stored.header.counts))
+        tags = InspectedTags("unverified", tuple(names), sum(stored.header.counts))
         status = authenticate(source, tail, variants)[1]
     except IntegrityError as error:
         return InspectedTags("damaged", damage=str(error))
-    return dataclasses.replace(found, status=status)
+    return dataclasses.replace(tags, status=status)
 
 
 def _keys(tail: Tail, variants: Variants) -> tuple[InspectedKey, ...]:
@@ -236,11 +236,11 @@ def _streams(tail: Tail, variants: Variants, stripes: Sequence[Stripe]) -> tuple
 
 
 def _columns(file: EncryptedOrcFile, tail: Tail, variants: Variants) -> tuple[InspectedColumn, ...]:
-    roots, found = set(variants.roots()), []
+    roots, columns = set(variants.roots()), []
     for field, top in zip(file.schema, tail.types.top_levels(), strict=True):
         statistics = file.statistics.get(field.name)
         encrypted = 0 in roots or not roots.isdisjoint(tail.types.subtree(top))
-        found.append(
+        columns.append(
             InspectedColumn(
                 field.name,
                 str(field.type),
@@ -251,51 +251,54 @@ def _columns(file: EncryptedOrcFile, tail: Tail, variants: Variants) -> tuple[In
                 None if statistics is None else statistics.null_count,
             )
         )
-    return tuple(found)
+    return tuple(columns)
 
 
 def _parts(
     source: Source, tail: Tail, variants: Variants, stripes: list[Stripe]
 ) -> tuple[EncryptedPart, ...]:
     masks = {root: each.mask for root, each in zip(variants.roots(), variants.columns(), strict=True)}
-    found = []
+    parts = []
     for number in range(len(variants)):
         root, key = variants.root(number), variants.key(number)
         streams = [[each for each in stripe.streams if each.variant == number] for stripe in stripes]
         encodings = [stripe.footer.encryption[number].encoding for stripe in stripes]
-        kinds = [{each.kind for each in listed if each.column == root} for listed in streams]
-        found.append(
+        kinds = [
+            {each.kind for each in column_encodings if each.column == root} for column_encodings in streams
+        ]
+        parts.append(
             EncryptedPart(
                 column=_path(tail.types, root),
                 key=str(key),
                 cipher=key.algorithm.name,
                 mask=masks[root],
                 open=variants.variant_of(root) == number,
-                stored_bytes=sum(each.length for listed in streams for each in listed),
+                stored_bytes=sum(each.length for column_encodings in streams for each in column_encodings),
                 dictionary_entries=tuple(
-                    max((int(each.dictionary_size) for each in listed), default=0) for listed in encodings
+                    max((int(each.dictionary_size) for each in column_encodings), default=0)
+                    for column_encodings in encodings
                 ),
-                stripes_with_nulls=sum(StreamKind.PRESENT in listed for listed in kinds),
-                bloom_filters=any(listed & BLOOM_FILTERS for listed in kinds),
+                stripes_with_nulls=sum(StreamKind.PRESENT in column_encodings for column_encodings in kinds),
+                bloom_filters=any(column_encodings & BLOOM_FILTERS for column_encodings in kinds),
                 leaked_bloom_filters=leaks_bloom_filters(source, tail, stripes, root),
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def _path(types: TypeTree, column: int) -> str:
-    """Return a column as `orc.encrypt` spells it: `a.b`, `list._elem`, `map._value`."""
+    """Return the path of a column in the form of `orc.encrypt`: `a.b`, `list._elem`, `map._value`."""
     names: list[str] = []
-    here = 0
-    while here != column:
-        type_ = types.types[here]
+    number = 0
+    while number != column:
+        type_ = types.types[number]
         kind = TypeKind(type_.kind)
         for index, child in enumerate(type_.subtypes):
             if child <= column <= types.last[child]:
-                fixed = _NESTED_NAMES.get(kind, ())
-                named = type_.field_names if kind is TypeKind.STRUCT else fixed
-                names.append(str(named[index]) if index < len(named) else str(index))
-                here = child
+                step_names = _NESTED_NAMES.get(kind, ())
+                child_names = type_.field_names if kind is TypeKind.STRUCT else step_names
+                names.append(str(child_names[index]) if index < len(child_names) else str(index))
+                number = child
                 break
     return ".".join(names) or types.top_name(0)
 

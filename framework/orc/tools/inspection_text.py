@@ -1,4 +1,4 @@
-"""Findings in an ORC file, as tables and sentences for people."""
+"""The inspection of an ORC file as text."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from lockgate.framework.orc.tools.disclosure import count
 if TYPE_CHECKING:
     from lockgate.framework.orc.tools.inspection import InspectedTags, Inspection
 
-_LONGEST_CELL = 32
+_MAX_CELL_LENGTH = 32
 
 
-def text_of(found: Inspection, *, streams: bool) -> str:
-    """Return all of it, safe to print: names and values come from the file's writer."""
-    layout = found.layout
+def text_of(report: Inspection, *, streams: bool) -> str:
+    """Return the inspection as text without control characters, since names and values are untrusted."""
+    layout = report.layout
     lines = [
-        f"{found.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
+        f"{report.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
         f"written by {layout.writer}",
         f"tail: footer {layout.footer_bytes:,} bytes, statistics of stripes "
         f"{layout.metadata_bytes:,} in the clear and {layout.encrypted_statistics_bytes:,} encrypted",
-        f"integrity: {_integrity(found.integrity)}",
+        f"integrity: {_integrity(report.integrity)}",
     ]
-    lines += _columns(found)
-    if found.encrypted:
-        lines += _encrypted(found)
-    lines += _stripes(found)
+    lines += _columns(report)
+    if report.encrypted:
+        lines += _encrypted(report)
+    lines += _stripes(report)
     if streams:
         heads = ("column", "stream", "key", "bytes")
-        rows = [(each.column, each.kind, each.key or "", f"{each.bytes:,}") for each in found.streams]
+        rows = [(each.column, each.kind, each.key or "", f"{each.bytes:,}") for each in report.streams]
         lines += _table("Streams, over all stripes", heads, rows)
     lines += ["", "Without a key, anyone who has this file knows"]
-    lines += [f"  * {sentence}" for sentence in found.reveals]
+    lines += [f"  * {sentence}" for sentence in report.reveals]
     return "\n".join(map(_printable, lines))
 
 
@@ -51,7 +51,7 @@ def _integrity(tags: InspectedTags) -> str:
     )
 
 
-def _columns(found: Inspection) -> list[str]:
+def _columns(report: Inspection) -> list[str]:
     rows = [
         (
             each.name,
@@ -62,12 +62,12 @@ def _columns(found: Inspection) -> list[str]:
             _shown(each.null_count),
             "" if each.true_statistics else "(of the mask)",
         )
-        for each in found.columns
+        for each in report.columns
     ]
     return _table("Columns", ("name", "type", "stored", "minimum", "maximum", "nulls", ""), rows)
 
 
-def _encrypted(found: Inspection) -> list[str]:
+def _encrypted(report: Inspection) -> list[str]:
     parts = [
         (
             each.column,
@@ -77,28 +77,30 @@ def _encrypted(found: Inspection) -> list[str]:
             f"{each.stored_bytes:,}",
             "held" if each.open else "not held",
         )
-        for each in found.encrypted
+        for each in report.encrypted
     ]
-    keys = [(f"{each.name}@{each.version}", each.cipher, "yes" if each.held else "no") for each in found.keys]
+    keys = [
+        (f"{each.name}@{each.version}", each.cipher, "yes" if each.held else "no") for each in report.keys
+    ]
     return [
         *_table("Encrypted", ("column", "key", "cipher", "mask", "bytes", "key is"), parts),
         *_table("Keys", ("key", "cipher", "held"), keys),
     ]
 
 
-def _stripes(found: Inspection) -> list[str]:
+def _stripes(report: Inspection) -> list[str]:
     heads = ("offset", "rows", "index", "data", "encrypted", "footer")
-    rows = [tuple(f"{number:,}" for number in dataclasses.astuple(each)) for each in found.stripes]
+    rows = [tuple(f"{number:,}" for number in dataclasses.astuple(each)) for each in report.stripes]
     return _table("Stripes", heads, rows)
 
 
 def _shown(value: Any) -> str:
     text = "" if value is None else str(value)
-    return text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+    return text if len(text) <= _MAX_CELL_LENGTH else f"{text[: _MAX_CELL_LENGTH - 1]}…"
 
 
 def _printable(line: str) -> str:
-    """Return a line without what could steer a terminal."""
+    """Return a line without control characters for terminals."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)
 
 

@@ -1,7 +1,7 @@
-"""Copying an ORC file stream by stream, under other keys or none, without decoding a value.
+"""Copying an ORC file with other keys, or without encryption, without decoding values.
 
-Encryption is the outermost layer of a stream and keeps its length, so values, their compression, row indexes
-and Bloom filters stay as they are, byte for byte; only footers and statistics are put together again.
+Encryption is the outermost layer of a stream and keeps its length. So the bytes of values, their compression,
+row indexes and Bloom filters stay the same; only footers and statistics are written anew.
 """
 
 from __future__ import annotations
@@ -20,72 +20,79 @@ from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.mac import GRANULE
-from lockgate.framework.orc.integrity.tag_maker import TagMaker, forget_tags
+from lockgate.framework.orc.integrity.tag_maker import TagMaker, remove_tags
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
 from lockgate.framework.orc.sources.file_source import Source
 from lockgate.framework.orc.write.assembled_tail import FileEnd, end_file
 from lockgate.framework.orc.write.output import Output
 
-# Pieces that stay in the processor's cache on their way through both ciphers; each has one tag.
+# Small enough to stay in the processor's cache for both ciphers; each piece has one tag.
 _PIECE = GRANULE
 
 
 @dataclass(frozen=True)
 class NewKey:
-    """The key that a variant is encrypted with from now on."""
+    """The new key of a variant."""
 
     key: KeyMetadata
     local_key: LocalKey
 
 
 class Restreamer:
-    """Copies one file; every variant that is read must be open.
+    """Copies one file; all variants must be open.
 
-    `new` has a key for each variant, or is None to leave the copy without encryption.
+    `new_keys` has a key for each variant; None writes the copy without encryption.
     """
 
     def __init__(
-        self, source: Source, tail: Tail, variants: Variants, output: Output, new: Sequence[NewKey] | None
+        self,
+        source: Source,
+        tail: Tail,
+        variants: Variants,
+        output: Output,
+        new_keys: Sequence[NewKey] | None,
     ) -> None:
         self._source = source
         self._tail = tail
         self._variants = variants
         self._output = output
-        self._new = new
+        self._new_keys = new_keys
         numbers = range(len(variants))
-        # The format orders variants by the name of their key, which may be another one now.
+        # The format orders variants by the name of their key, which may have changed.
         self._order = (
-            [] if new is None else sorted(numbers, key=lambda each: (new[each].key.name, variants.root(each)))
+            []
+            if new_keys is None
+            else sorted(numbers, key=lambda each: (new_keys[each].key.name, variants.root(each)))
         )
         self._rank = {variant: rank for rank, variant in enumerate(self._order)}
         self._footer = proto.Footer()
         self._footer.CopyFrom(tail.footer)
-        self._tags = None if new is None else TagMaker()
+        self._tags = None if new_keys is None else TagMaker()
         self._rooms = [memoryview(bytearray(_PIECE + SLACK)) for _ in range(2)]
 
     def run(self) -> None:
-        """Write the whole copy."""
-        forget_tags(self._footer)
+        """Write the copy."""
+        remove_tags(self._footer)
         self._output.write(MAGIC)
         for index in range(self._tail.stripes):
             stripe = read_stripe(self._source, self._tail, index)
             prove_stripe_keys(self._source, self._tail, self._variants, stripe)
             self._copy_stripe(stripe)
         self._footer.content_length = self._output.size
-        if self._new is None:
+        if self._new_keys is None:
             statistics, metadata = b"", self._plain_statistics()
-            self._forget_encryption()
+            self._remove_encryption()
         else:
-            statistics, metadata = self._stripe_statistics(self._new), self._stored_metadata()
-            self._describe_encryption(self._new)
+            statistics, metadata = self._stripe_statistics(self._new_keys), self._stored_metadata()
+            self._describe_encryption(self._new_keys)
         self._finish(statistics, metadata)
 
     # --- stripes ---
 
     def _copy_stripe(self, stripe: Stripe) -> None:
         number = stripe.index + 1
-        if self._new is not None and number >= MAX_STRIPE:
+        if self._new_keys is not None and number >= MAX_STRIPE:
             raise UnsupportedError(f"an encrypted file has at most {MAX_STRIPE} stripes")
         streams = self._arranged(stripe)
         stored = self._source.read_ranges([(stream.offset, stream.length) for stream in streams])
@@ -108,10 +115,14 @@ class Restreamer:
         information.footer_length = self._output.write(written)
 
     def _arranged(self, stripe: Stripe) -> list[Stream]:
-        """Return the streams that are kept: index before data, and in both the encrypted ones last."""
-        if self._new is None:
-            kept = [each for each in stripe.streams if self._variants.variant_of(each.column) == each.variant]
-            return sorted(kept, key=lambda each: (each.kind not in INDEX_KINDS, each.column))
+        """Return the streams of the copy: index before data, and in each the encrypted ones last."""
+        if self._new_keys is None:
+            kept_streams = [
+                stream
+                for stream in stripe.streams
+                if self._variants.variant_of(stream.column) == stream.variant
+            ]
+            return sorted(kept_streams, key=lambda stream: (stream.kind not in INDEX_KINDS, stream.column))
 
         def rank(stream: Stream) -> tuple[bool, int]:
             variant = stream.variant
@@ -128,9 +139,9 @@ class Restreamer:
             return
         key, number = self._variants.stripe_key(variant, stripe), self._variants.stripe_id(stripe)
         ciphers = [stream_cipher(key, stream.column, stream.kind, number)]
-        if self._new is not None:
-            new = self._new[variant].local_key.plain
-            ciphers.append(stream_cipher(new, stream.column, stream.kind, stripe + 1))
+        if self._new_keys is not None:
+            new_keys = self._new_keys[variant].local_key.plain
+            ciphers.append(stream_cipher(new_keys, stream.column, stream.kind, stripe + 1))
         for start in range(0, stream.length, _PIECE):
             piece = data[start : start + _PIECE]
             for cipher, room in zip(ciphers, self._rooms, strict=False):
@@ -139,7 +150,7 @@ class Restreamer:
             self._write(piece)
 
     def _write(self, data: memoryview) -> None:
-        """Write stored bytes of a stream, whole or piece by piece."""
+        """Write stored bytes of a stream, at once or in pieces."""
         if self._tags is not None:
             self._tags.add(data)
         self._output.write(data)
@@ -148,7 +159,7 @@ class Restreamer:
         footer = proto.StripeFooter()
         footer.CopyFrom(stripe.footer)
         del footer.encryption[:]
-        if self._new is not None:
+        if self._new_keys is not None:
             footer.encryption.extend(stripe.footer.encryption[variant] for variant in self._order)
             return footer
         del footer.streams[:]
@@ -163,27 +174,27 @@ class Restreamer:
 
     # --- statistics ---
 
-    def _stripe_statistics(self, new: Sequence[NewKey]) -> bytes:
-        """Return the stripe statistics under the new keys."""
+    def _stripe_statistics(self, new_keys: Sequence[NewKey]) -> bytes:
+        """Return the stripe statistics, encrypted with the new keys."""
         number_in_file, offset = self._tail.stripes + 1, self._tail.stripe_statistics_offset
-        found: dict[int, list[bytes]] = {}
+        parts_by_variant: dict[int, list[bytes]] = {}
         for variant in range(len(self._variants)):
-            old_key, new_key = self._variants.footer_key(variant), new[variant].local_key.plain
-            found[variant] = []
+            old_key, new_key = self._variants.footer_key(variant), new_keys[variant].local_key.plain
+            parts_by_variant[variant] = []
             for stream in self._variants.stripe_statistics(variant):
                 stored = bytes(self._source.read_at(offset, stream.length))
                 offset += stream.length
                 plain = crypt(old_key, stream.column, StreamKind.STRIPE_STATISTICS, number_in_file, stored)
-                found[variant].append(
+                parts_by_variant[variant].append(
                     crypt(new_key, stream.column, StreamKind.STRIPE_STATISTICS, number_in_file, plain)
                 )
-        return b"".join(part for variant in self._order for part in found[variant])
+        return b"".join(part for variant in self._order for part in parts_by_variant[variant])
 
     def _stored_metadata(self) -> bytes:
         return bytes(self._source.read_at(self._tail.metadata_offset, self._tail.postscript.metadata_length))
 
     def _plain_statistics(self) -> bytes:
-        """Put true statistics into the footer, and return the metadata with those of the stripes."""
+        """Set the true statistics in the footer, and return the metadata with those of the stripes."""
         for column, message in enumerate(self._footer.statistics):
             variant = self._variants.variant_of(column)
             if variant is not None:
@@ -200,7 +211,7 @@ class Restreamer:
 
     # --- the tail ---
 
-    def _forget_encryption(self) -> None:
+    def _remove_encryption(self) -> None:
         self._footer.ClearField("encryption")
         for type_ in self._footer.types:
             kept = [each for each in type_.attributes if each.key not in ENCRYPTION_ATTRIBUTES]
@@ -211,40 +222,40 @@ class Restreamer:
             stripe.ClearField("encrypt_stripe_id")
             del stripe.encrypted_local_keys[:]
 
-    def _describe_encryption(self, new: Sequence[NewKey]) -> None:
+    def _describe_encryption(self, new_keys: Sequence[NewKey]) -> None:
         encryption, number_in_file = self._footer.encryption, self._tail.stripes + 1
-        keys = sorted({each.key for each in new})
+        keys = sorted({each.key for each in new_keys})
         del encryption.key[:], encryption.variants[:]
         for key in keys:
             encryption.key.add(key_name=key.name, key_version=key.version, algorithm=key.algorithm)
         for number in self._order:
-            old, local_key = self._tail.footer.encryption.variants[number], new[number].local_key
+            old, local_key = self._tail.footer.encryption.variants[number], new_keys[number].local_key
             variant = encryption.variants.add()
             variant.CopyFrom(old)
-            variant.key = keys.index(new[number].key)
+            variant.key = keys.index(new_keys[number].key)
             variant.encrypted_key = local_key.encrypted
             stored, kind = old.file_statistics, StreamKind.FILE_STATISTICS
             plain = crypt(self._variants.footer_key(number), old.root, kind, number_in_file, stored)
             variant.file_statistics = crypt(local_key.plain, old.root, kind, number_in_file, plain)
             for attribute in self._footer.types[old.root].attributes:
                 if attribute.key == "encrypt":
-                    attribute.value = new[number].key.name
+                    attribute.value = new_keys[number].key.name
         for stripe in self._footer.stripes:
             stripe.ClearField("encrypt_stripe_id")
             del stripe.encrypted_local_keys[:]
         if self._footer.stripes:
-            # The stripes that follow continue with these keys, and count on from this number.
+            # Later stripes use the same keys, and their numbers continue from this one.
             first = self._footer.stripes[0]
             first.encrypt_stripe_id = 1
-            first.encrypted_local_keys.extend(new[number].local_key.encrypted for number in self._order)
+            first.encrypted_local_keys.extend(new_keys[number].local_key.encrypted for number in self._order)
 
     def _finish(self, statistics: bytes, metadata: bytes) -> None:
         postscript = proto.PostScript()
         postscript.CopyFrom(self._tail.postscript)
         postscript.ClearField("stripe_statistics_length")
         local_keys: list[bytes] = []
-        if self._new is not None:
+        if self._new_keys is not None:
             postscript.stripe_statistics_length = len(statistics)
-            local_keys = [self._new[number].local_key.plain for number in self._order]
+            local_keys = [self._new_keys[number].local_key.plain for number in self._order]
         end = FileEnd(statistics, metadata, self._footer, postscript)
         end_file(self._output, end, self._tags, local_keys)

@@ -1,4 +1,4 @@
-"""Whole files: encrypted, decrypted, or put under other keys."""
+"""Encryption, decryption and rekeying of complete files."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ def rekey(
     rename: Mapping[str, str] | None = None,
     integrity: Mode = "verify",
 ) -> WrittenFile:
-    """Copy an encrypted file under fresh local keys, wrapped by the newest version of each master key.
+    """Copy an encrypted file with new local keys, wrapped by the newest version of each master key.
 
     No value is decoded or decompressed: streams are decrypted and encrypted again, stripe by stripe. `keys`
-    opens the file. `new_keys` (the same, if None) wraps the new local keys, and `rename` maps names of keys
-    in the file to the names to use from now on. `source` and `keys` are what `EncryptedOrcFile` takes. A path
-    as `sink` is replaced in one step when the copy is complete, so it may be the source itself.
+    opens the file. `new_keys` wraps the new local keys; None uses `keys`. `rename` maps key names in the file
+    to new names. `source` and `keys` are as in `EncryptedOrcFile`. A path as `sink` is replaced atomically
+    when the copy is complete, so it may be the source itself.
 
-    It checks the source by its tags as `integrity` says (see `EncryptedOrcFile`). The copy gets new tags,
-    even if the source has none. Raises `IntegrityError` for a changed source, `InputError` if nothing is
-    encrypted or `rename` names a key that the file does not use, an `EncryptionKeyError` before anything is
-    written if a key is missing, denied or wrong, and `UnsupportedError` for a column that is encrypted under
-    several keys at once.
+    The source is checked by its tags according to `integrity` (see `EncryptedOrcFile`). The copy gets new
+    tags, even if the source has none. Raises `IntegrityError` for a changed source, `InputError` if nothing
+    is encrypted or `rename` has a key that the file does not use, `EncryptionKeyError` before writing if a
+    key is missing, denied or wrong, and `UnsupportedError` for a column that is encrypted with several keys.
     """
     provider, wrapping = provider_from(keys), provider_from(keys if new_keys is None else new_keys)
     with _opened(source) as opened:
@@ -55,7 +54,7 @@ def rekey(
         roots = [variant.root for variant in tail.footer.encryption.variants]
         if len(set(roots)) != len(roots):
             raise UnsupportedError(
-                f"a column of {tail.name} is encrypted under several keys at once, which cannot be rekeyed; "
+                f"a column of {tail.name} is encrypted with several keys, which cannot be rekeyed; "
                 "decrypt the file and encrypt it again"
             )
         variants = Variants(tail, provider, strict=True)
@@ -80,11 +79,11 @@ def rekey(
 def decrypt_file(
     source: Any, sink: str | os.PathLike[str] | OrcSink, keys: Any, *, integrity: Mode = "verify"
 ) -> WrittenFile:
-    """Copy an encrypted file without its encryption, so that any ORC reader sees the true values.
+    """Copy an encrypted file without encryption, so that any ORC reader can read the true values.
 
-    It decodes no value: streams, row indexes, Bloom filters and statistics of the encrypted columns replace
-    those of their masks. The copy has no tags, since there is no key to open them. Arguments and errors are
-    those of `rekey`.
+    No value is decoded: streams, row indexes, Bloom filters and statistics of the encrypted columns replace
+    those of their masks. The copy has no tags, since it has no key for them. Arguments and errors are those
+    of `rekey`.
     """
     provider = provider_from(keys)
     with _opened(source) as opened:
@@ -108,12 +107,12 @@ def encrypt_file(
     timestamp_unit: Literal["ns", "us"] = "ns",
     **options: Any,
 ) -> WrittenFile:
-    """Write a plain ORC file again with encrypted columns, stripe by stripe.
+    """Rewrite a plain ORC file with encrypted columns, stripe by stripe.
 
-    It decodes the rows and writes them again, since masks need streams of their own. `encrypt`, `mask`,
-    `keys` and `options` are those of `OrcWriter`; compression and row groups are the source's, unless
-    `options` say otherwise. Attributes of columns, such as Paimon's field ids, stay, and so do CHAR, VARCHAR
-    and the file's own metadata. Timestamps are read as `timestamp_unit` says.
+    The rows are decoded and written again, since masks need additional streams. `encrypt`, `mask`, `keys` and
+    `options` are those of `OrcWriter`; by default, compression and row groups are the source's. Column
+    attributes such as Paimon's field ids, CHAR, VARCHAR and the file's metadata are kept. Timestamps are read
+    in `timestamp_unit`.
 
     Raises `InputError` if the file has encrypted columns already, or `encrypt` names none.
     """
@@ -123,8 +122,7 @@ def encrypt_file(
         tail = read_tail(opened)
         if tail.footer.encryption.variants:
             raise InputError(
-                f"{tail.name} has encrypted columns already; put it under other keys by rekey, or decrypt it "
-                "first"
+                f"{tail.name} has encrypted columns already; change its keys by rekey, or decrypt it first"
             )
         settings: dict[str, Any] = {"compression": tail.codec.name.lower()}
         if tail.footer.row_index_stride:
@@ -157,7 +155,7 @@ def _opened(source: Any) -> Iterator[Source]:
 
 @contextmanager
 def _replacing(sink: str | os.PathLike[str] | OrcSink, source: object) -> Iterator[Output]:
-    """Give an output whose path comes into being whole or not at all."""
+    """Yield an output whose path appears only when it is complete."""
     if not isinstance(sink, (str, os.PathLike)):
         if sink is source:
             raise InputError(
@@ -170,7 +168,8 @@ def _replacing(sink: str | os.PathLike[str] | OrcSink, source: object) -> Iterat
     output = Output(temporary)
     try:
         if path.exists():
-            # Before anything is in it: a user without access to the old file gets none to the new one.
+            # Before any data is written: users without access to the old file must not get access to the new
+            # one.
             shutil.copymode(path, temporary)
         yield output
         output.close()

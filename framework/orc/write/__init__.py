@@ -1,1 +1,1 @@
-"""Writing Arrow tables as ORC files, with encrypted columns or without."""
+"""Writing Arrow tables as ORC files, with or without encrypted columns."""

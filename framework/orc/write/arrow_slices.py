@@ -1,7 +1,8 @@
-"""Structs that Arrow's ORC writer (up to 26 at least) would give the values of other rows, made harmless.
+"""Copies of structs for which Arrow's ORC writer (up to 26 at least) would write values of other rows.
 
-One kind starts behind the beginning of its buffers, as every slice does, and has nulls. The other has nulls
-inside a struct that has none: the writer then stores what its fields hold at these nulls.
+There are two kinds: structs with nulls that are slices, so that they start after the beginning of their
+buffers, and structs with nulls inside another struct, for which the writer stores the fields' values at these
+nulls.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import pyarrow.ipc
 
 
 def unsliced(table: pa.Table) -> pa.Table:
-    """Return the same rows, with structs that start where their buffers do, and null fields in null ones."""
+    """Return the same rows with structs that start at the beginning of their buffers, and whose fields are
+    null where the struct is null.
+    """
     for index, field in enumerate(table.schema):
         column = table.column(index)
         if not _holds_struct(field.type):
@@ -27,19 +30,19 @@ def unsliced(table: pa.Table) -> pa.Table:
 
 def _nests_structs(type_: pa.DataType) -> bool:
     inner = [type_.field(index).type for index in range(type_.num_fields)]
-    if pa.types.is_struct(type_) and any(_holds_struct(each) for each in inner):
+    if pa.types.is_struct(type_) and any(_holds_struct(inner_type) for inner_type in inner):
         return True
-    return any(_nests_structs(each) for each in inner)
+    return any(_nests_structs(inner_type) for inner_type in inner)
 
 
 def _with_nulls_inside(values: pa.Array) -> pa.Array:
-    """Return an array that is no slice, with a null in each field of a struct that is null."""
+    """Return an array, which is no slice, with null fields in null structs."""
     type_ = values.type
     if not _holds_struct(type_):
         return values
     buffers = values.buffers()
     if pa.types.is_struct(type_):
-        # A field taken out of a struct has its nulls too.
+        # flatten() applies the struct's nulls to its fields.
         parts = [_with_nulls_inside(part) for part in values.flatten()]
         return pa.Array.from_buffers(type_, len(values), buffers[:1], values.null_count, children=parts)
     if pa.types.is_map(type_):
@@ -66,13 +69,13 @@ def _is_sliced(values: pa.Array) -> bool:
         parts = [values.field(index) for index in range(type_.num_fields)]
         return any(part.offset or _is_sliced(part) for part in parts)
     if pa.types.is_map(type_):
-        # Its entries are a struct without nulls, which is harmless itself.
+        # The entries of a map are a struct without nulls, which the writer handles.
         return _is_sliced(values.keys) or _is_sliced(values.items)
     return _is_sliced(values.values)
 
 
 def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a copy as a message between processes has it: nothing before the first row, at any depth."""
+    """Return a copy by way of Arrow IPC, in which no array is a slice, at any depth."""
     table = pa.table([column], names=["column"])
     sink = pa.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as stream:

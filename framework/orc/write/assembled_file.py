@@ -1,8 +1,8 @@
-"""Assembling an ORC file, encrypted or not, out of plain ones that Arrow writes in memory.
+"""Assembling an ORC file, encrypted or not, from plain files that Arrow writes in memory.
 
 Arrow writes the rows once, in their wide form, so that masks and true values share stripes and row groups.
-The streams of the true copies are then encrypted and moved to where the format wants them. Nothing
-unencrypted leaves memory.
+Then the streams of the true values are encrypted and moved to their place in the format. Unencrypted values
+stay in memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.format.text_kinds import patch_kinds
 from lockgate.framework.orc.integrity.tag_maker import TagMaker
-from lockgate.framework.orc.read.pre_1970 import EarlyTimes, Replaced
+from lockgate.framework.orc.read.pre_1970 import EarlyTimes, StreamReplacements
 from lockgate.framework.orc.read.stripe_statistics import read_metadata
 from lockgate.framework.orc.sources.file_source import MemorySource
 from lockgate.framework.orc.write.arrow_slices import unsliced
-from lockgate.framework.orc.write.assembled_tail import Written, write_tail
+from lockgate.framework.orc.write.assembled_tail import WrittenStripes, write_tail
 from lockgate.framework.orc.write.masked_table import MaskedColumn, WideTable
 from lockgate.framework.orc.write.output import Output
 
@@ -37,7 +37,7 @@ _Streams = list[tuple[MaskedColumn | None, Stream]]
 
 
 class AssembledFile:
-    """A file with encrypted columns, or with times or types that Arrow alone writes wrongly."""
+    """A file with encrypted columns, or with times or types that Arrow does not write correctly."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class AssembledFile:
         self._output = output
         self._wide = WideTable(schema, encryption, keys)
         self._settings = {**settings, "bloom_filter_columns": self._wide.bloom_numbers(bloom) or None}
-        # Rows are gathered until they fill about a stripe, compressed.
+        # Rows are collected until they fill about a compressed stripe.
         self._chunk = 2 * int(settings["stripe_size"])
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        # Used again for each stripe: the first touch of fresh memory costs more than encryption.
+        # Reused for each stripe: the first access to new memory costs more than encryption.
         self._scratch = memoryview(b"")
         self._copy_of = {
             number + column.shift: column for column in self._wide.columns for number in column.columns
         }
-        self._written = Written(TagMaker() if self._wide.columns else None)
+        self._written = WrittenStripes(TagMaker() if self._wide.columns else None)
         self._written.metadata = metadata
         output.write(MAGIC)
 
@@ -76,13 +76,13 @@ class AssembledFile:
                 self._flush()
 
     def finish(self) -> None:
-        """Write what is left, and the tail."""
+        """Write the pending rows and the tail."""
         if self._pending or self._written.sample is None:
             self._flush()
         write_tail(self._output, self._wide, self._written)
 
     def abort(self) -> None:
-        """Forget the rows that are not written yet."""
+        """Discard the pending rows."""
         self._pending, self._pending_bytes = [], 0
 
     def _flush(self) -> None:
@@ -104,18 +104,20 @@ class AssembledFile:
         times.patch_statistics(tail, metadata)
         self._written.add(tail, metadata)
 
-    def _move_stripe(self, source: MemorySource, tail: Tail, stripe: Stripe, replaced: Replaced) -> None:
+    def _move_stripe(
+        self, source: MemorySource, tail: Tail, stripe: Stripe, replaced: StreamReplacements
+    ) -> None:
         number = len(self._written.stripes) + 1
         if number >= MAX_STRIPE:
             raise UnsupportedError(
                 f"an encrypted file has at most {MAX_STRIPE} stripes; use a larger stripe_size"
             )
         footer = self._footer(stripe)
-        room = self._room(stripe)
+        buffer = self._encryption_buffer(stripe)
         lengths: list[int] = []
         pieces: list[memoryview] = []
-        for index in (True, False):
-            streams = self._sorted(stripe, index)
+        for is_index in (True, False):
+            streams = self._sorted(stripe, is_index)
             for column, stream in streams:
                 new = replaced.get((stream.column, stream.kind))
                 data = source.read_at(stream.offset, stream.length) if new is None else memoryview(new)
@@ -123,10 +125,10 @@ class AssembledFile:
                     cipher = stream_cipher(
                         column.local_key.plain, stream.column - column.shift, stream.kind, number
                     )
-                    cipher.update_into(data, room[: stream.length + SLACK])
-                    data, room = room[: stream.length], room[stream.length :]
+                    cipher.update_into(data, buffer[: stream.length + SLACK])
+                    data, buffer = buffer[: stream.length], buffer[stream.length :]
                 pieces.append(data)
-            self._list(footer, streams, index)
+            self._add_streams(footer, streams, is_index)
             lengths.append(sum(stream.length for _, stream in streams))
         offset = self._output.size
         footer_bytes = frame(tail.codec, footer.SerializeToString(), tail.block_size)
@@ -136,14 +138,12 @@ class AssembledFile:
             offset, lengths[0], lengths[1], stripe.rows, streams=pieces, stored_footer=footer_bytes
         )
 
-    def _sorted(self, stripe: Stripe, index: bool) -> _Streams:
-        """Return the index or data streams as the file orders them: those not encrypted, then column by
-        column.
-        """
+    def _sorted(self, stripe: Stripe, is_index: bool) -> _Streams:
+        """Return the index or data streams in file order: unencrypted ones, then encrypted ones by column."""
         plain: _Streams = []
         encrypted: dict[int, _Streams] = {column.root: [] for column in self._wide.columns}
         for stream in stripe.streams:
-            if (stream.kind in INDEX_KINDS) is not index:
+            if (stream.kind in INDEX_KINDS) is not is_index:
                 continue
             column = self._copy_of.get(stream.column)
             if column is not None:
@@ -162,26 +162,29 @@ class AssembledFile:
             variant.encoding.extend(stripe.footer.columns[number + column.shift] for number in column.columns)
         return footer
 
-    def _list(self, footer: proto.Message, streams: _Streams, index: bool) -> None:
-        """List streams in a stripe footer; a placeholder without column stands for the encrypted ones."""
+    def _add_streams(self, footer: proto.Message, streams: _Streams, is_index: bool) -> None:
+        """Add streams to a stripe footer; one placeholder without column stands for all encrypted streams."""
         variants = {column.root: number for number, column in enumerate(self._wide.columns)}
-        hidden = 0
+        encrypted_length = 0
         for column, stream in streams:
             if column is None:
                 footer.streams.add(kind=stream.kind, column=stream.column, length=stream.length)
             else:
-                hidden += stream.length
-                listed = footer.encryption[variants[column.root]].streams
-                listed.add(kind=stream.kind, column=stream.column - column.shift, length=stream.length)
-        if hidden:
+                encrypted_length += stream.length
+                variant_streams = footer.encryption[variants[column.root]].streams
+                variant_streams.add(
+                    kind=stream.kind, column=stream.column - column.shift, length=stream.length
+                )
+        if encrypted_length:
             footer.streams.add(
-                kind=StreamKind.ENCRYPTED_INDEX if index else StreamKind.ENCRYPTED_DATA, length=hidden
+                kind=StreamKind.ENCRYPTED_INDEX if is_index else StreamKind.ENCRYPTED_DATA,
+                length=encrypted_length,
             )
 
-    def _room(self, stripe: Stripe) -> memoryview:
-        """Return room for all streams of a stripe that are encrypted."""
+    def _encryption_buffer(self, stripe: Stripe) -> memoryview:
+        """Return a buffer for all encrypted streams of a stripe."""
         size = sum(stream.length for stream in stripe.streams if stream.column in self._copy_of) + SLACK
         if len(self._scratch) < size:
-            # Not a bytearray, which would touch all of it to make it zero.
+            # Not a bytearray, which would fill the memory with zeros.
             self._scratch = np.empty(size + size // 8, np.uint8).data
         return self._scratch

@@ -15,15 +15,15 @@ from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.write.masked_table import WideTable
 from lockgate.framework.orc.write.output import Output
 
-_HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever holds the keys.
+_HADOOP = 1  # Apache's writers always state this kind of key provider.
 
 
 @dataclass
-class Written:
-    """The stripes written so far; statistics have the columns of the wide file.
+class WrittenStripes:
+    """The written stripes; statistics have the columns of the wide file.
 
-    `tags` makes the tags of a file with encrypted columns, and is None for others. `metadata` is the user's
-    own.
+    `tags` computes the tags of a file with encrypted columns, and is None for other files. `metadata` is the
+    user's metadata.
     """
 
     tags: TagMaker | None = None
@@ -35,7 +35,7 @@ class Written:
     rows: int = 0
 
     def add(self, tail: Tail, metadata: proto.Message | None) -> None:
-        """Take over what a wide file says about its stripes."""
+        """Add the rows and statistics of a wide file."""
         self.sample = self.sample or tail
         self.rows += tail.footer.number_of_rows
         self.file_statistics.append(list(tail.footer.statistics))
@@ -52,8 +52,9 @@ class Written:
         streams: Sequence[Buffer],
         stored_footer: bytes,
     ) -> None:
-        """Note where a stripe was written: lengths in bytes, its streams in physical order, empty ones too,
-        and its footer as stored.
+        """Record a written stripe and tag it.
+
+        Lengths are in bytes; `streams` are in physical order, including empty ones.
         """
         if self.tags is not None:
             self.tags.add_stripe(streams, stored_footer)
@@ -68,8 +69,8 @@ class Written:
         )
 
 
-def write_tail(output: Output, wide: WideTable, written: Written) -> None:
-    """Write everything behind the last stripe."""
+def write_tail(output: Output, wide: WideTable, written: WrittenStripes) -> None:
+    """Write everything after the last stripe."""
     sample = written.sample
     assert sample is not None
     footer = _footer(wide, written, sample, output.size)
@@ -86,31 +87,39 @@ def write_tail(output: Output, wide: WideTable, written: Written) -> None:
 
 
 def _encrypt_statistics(
-    footer: proto.Message, wide: WideTable, written: Written, statistics: list[proto.Message]
+    footer: proto.Message, wide: WideTable, written: WrittenStripes, statistics: list[proto.Message]
 ) -> bytes:
-    """Put the statistics of encrypted columns into their variants; returns those of the stripes."""
+    """Add the file statistics of encrypted columns to their variants, and return the encrypted stripe
+    statistics.
+    """
     assert written.sample is not None
     codec, block = written.sample.codec, written.sample.block_size
     number_in_file, parts = len(written.stripes) + 1, list[bytes]()
     for number, column in enumerate(wide.columns):
         variant = footer.encryption.variants[number]
         key = column.local_key.plain
-        for copy in column.columns:
+        for copy_number in column.columns:
             message = proto.ColumnarStripeStatistics(
-                col_stats=[stripe.col_stats[copy + column.shift] for stripe in written.stripe_statistics]
+                col_stats=[
+                    stripe.col_stats[copy_number + column.shift] for stripe in written.stripe_statistics
+                ]
             )
             content = frame(codec, message.SerializeToString(), block)
-            parts.append(crypt(key, copy, StreamKind.STRIPE_STATISTICS, number_in_file, content))
-            variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(content))
-        whole = proto.FileStatistics(column=[statistics[copy + column.shift] for copy in column.columns])
-        content = frame(codec, whole.SerializeToString(), block)
+            parts.append(crypt(key, copy_number, StreamKind.STRIPE_STATISTICS, number_in_file, content))
+            variant.stripe_statistics.add(
+                kind=StreamKind.STRIPE_STATISTICS, column=copy_number, length=len(content)
+            )
+        column_statistics = proto.FileStatistics(
+            column=[statistics[copy_number + column.shift] for copy_number in column.columns]
+        )
+        content = frame(codec, column_statistics.SerializeToString(), block)
         variant.file_statistics = crypt(key, column.root, StreamKind.FILE_STATISTICS, number_in_file, content)
     return b"".join(parts)
 
 
 @dataclass(frozen=True)
 class FileEnd:
-    """The end of a file, behind the last stripe: two parts as stored, and two messages to complete."""
+    """The end of a file, after the last stripe: two stored parts, and two messages to complete."""
 
     statistics: bytes
     metadata: bytes
@@ -119,9 +128,9 @@ class FileEnd:
 
 
 def end_file(output: Output, end: FileEnd, tags: TagMaker | None, local_keys: Sequence[bytes]) -> None:
-    """Write an end, sealed by `tags`; `local_keys` are the footer keys of its variants, in order.
+    """Write the end of a file, tagged by `tags`; `local_keys` are the footer keys of its variants, in order.
 
-    Everything in it must be final but the lengths of metadata and footer, which are set here.
+    Everything in it must be final, except the lengths of metadata and footer, which this function sets.
     """
     footer, postscript = end.footer, end.postscript
     codec = Compression(postscript.compression)
@@ -140,7 +149,7 @@ def end_file(output: Output, end: FileEnd, tags: TagMaker | None, local_keys: Se
     output.write(stored)
 
 
-def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int) -> proto.Message:
+def _footer(wide: WideTable, written: WrittenStripes, sample: Tail, content_length: int) -> proto.Message:
     footer = proto.Footer(
         header_length=len(MAGIC),
         content_length=content_length,
@@ -155,7 +164,7 @@ def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int
         if sample.footer.HasField(name):
             setattr(footer, name, getattr(sample.footer, name))
     if footer.stripes and wide.columns:
-        # The stripes that follow continue with these keys, and count on from this number.
+        # Later stripes use the same keys, and their numbers continue from this one.
         footer.stripes[0].encrypt_stripe_id = 1
         footer.stripes[0].encrypted_local_keys.extend(column.local_key.encrypted for column in wide.columns)
     if wide.columns:
@@ -193,7 +202,7 @@ def _describe_encryption(encryption: proto.Message, wide: WideTable) -> None:
         )
 
 
-def _metadata(wide: WideTable, written: Written) -> proto.Message:
+def _metadata(wide: WideTable, written: WrittenStripes) -> proto.Message:
     metadata = proto.Metadata()
     for stripe in written.stripe_statistics:
         metadata.stripe_stats.add(col_stats=stripe.col_stats[: wide.width])

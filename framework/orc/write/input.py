@@ -1,4 +1,4 @@
-"""Conversion of callers' rows to what Arrow's ORC writer takes."""
+"""Conversion of callers' rows to the types of Arrow's ORC writer."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _WRITABLE = (
 
 
 def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa.Schema:
-    """Return the schema that is stored for rows of `schema`: times as integers, everything nullable, field
-    ids as metadata.
+    """Return the storage schema for rows of `schema`: times as integers, all fields nullable, field ids as
+    metadata.
 
-    Raises `UnsupportedTypeError` for a type that ORC cannot hold, and `InputError` for a column that was
-    read as a mask.
+    Raises `UnsupportedTypeError` for a type that ORC lacks, and `InputError` for a column that was read as a
+    mask.
     """
     fields = [_storage_field(field.name, field) for field in schema]
     if len({field.name for field in fields}) != len(fields):
@@ -46,39 +46,39 @@ def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa
     return with_field_ids(stored, field_ids) if field_ids else stored
 
 
-def conform(table: pa.Table, given: pa.Schema, stored: pa.Schema) -> pa.Table:
-    """Return `table`, whose columns are to be of the schema `given`, in its storage schema.
+def conform(table: pa.Table, row_schema: pa.Schema, stored: pa.Schema) -> pa.Table:
+    """Return `table`, which must have the columns of `schema`, in the storage schema `stored`.
 
-    Raises InputError if it has other columns, or values that are not equal ones of these types.
+    Raises InputError for other columns, and for values that these types cannot represent exactly.
     """
-    if table.schema.names != given.names:
-        raise InputError(f"the rows have columns {table.schema.names}, not {given.names}")
+    if table.schema.names != row_schema.names:
+        raise InputError(f"the rows have columns {table.schema.names}, not {row_schema.names}")
     columns: list[pa.ChunkedArray] = []
-    for to, field, column in zip(given, stored, table.columns, strict=True):
-        columns.append(column if column.type == field.type else _stored(to, field, column))
+    for target, field, column in zip(row_schema, stored, table.columns, strict=True):
+        columns.append(column if column.type == field.type else _stored(target, field, column))
     if holds_text_kinds(stored):
         columns = [_fitted(*each) for each in zip(ColumnTree(stored).top, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=stored)
 
 
-def _stored(given: pa.Field, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values as they are stored; InputError if a value would change."""
-    wanted = _storage_type(field.name, given.type, keeps_times=True)
-    if not _is_stored_as(column.type, wanted, field.name):
-        converted = convert_losslessly(column, from_arrow(wanted), field.name)
+def _stored(target: pa.Field, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values to store; InputError if a value would change."""
+    type_ = _storage_type(field.name, target.type, keeps_times=True)
+    if not _is_stored_as(column.type, type_, field.name):
+        converted = convert_losslessly(column, from_arrow(type_), field.name)
         try:
-            column = converted.cast(wanted)
-        except pa.ArrowInvalid:  # whose message has a value
+            column = converted.cast(type_)
+        except pa.ArrowInvalid:  # its message has a value, which must not be shown
             raise InputError(
-                f"column {field.name!r} is {column.type} in the rows and is stored as {wanted}: not all of "
-                "its values fit; convert its values first"
+                f"column {field.name!r} is {column.type} in the rows and is stored as {type_}: not all of "
+                "its values fit; convert them first"
             ) from None
     return column.cast(field.type)
 
 
-def _is_stored_as(type_: pa.DataType, wanted: pa.DataType, name: str) -> bool:
+def _is_stored_as(type_: pa.DataType, storage_type: pa.DataType, name: str) -> bool:
     try:
-        return bool(_storage_type(name, type_, keeps_times=True) == wanted)
+        return bool(_storage_type(name, type_, keeps_times=True) == storage_type)
     except UnsupportedTypeError:
         return False
 
@@ -86,26 +86,26 @@ def _is_stored_as(type_: pa.DataType, wanted: pa.DataType, name: str) -> bool:
 def _storage_field(
     name: str, field: pa.Field, *, nullable: bool = True, keeps_times: bool = False
 ) -> pa.Field:
-    """Return a field as it is stored; `name` is the top-level column's."""
+    """Return the storage field of a field; `name` is that of the top-level column."""
     metadata = field.metadata or {}
     if MASKED in metadata:
         raise InputError(
             f"column {name!r} holds masks, not values, because it was read without its key; "
             f"read it with the key, or drop the field's metadata {MASKED.decode()!r} to store the masks"
         )
-    kept = {
+    kept_metadata = {
         key: value
         for key, value in metadata.items()
         if key != ENCRYPTED and key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
     }
     type_ = _storage_type(name, field.type, keeps_times=keeps_times)
-    stored = pa.field(field.name, type_, nullable, kept or None)
+    stored = pa.field(field.name, type_, nullable, kept_metadata or None)
     text_kind(stored)
     return stored
 
 
 def _storage_type(name: str, type_: pa.DataType, *, keeps_times: bool = False) -> pa.DataType:
-    """Return the type that values of a type are stored as; `keeps_times`: with the units of times."""
+    """Return the storage type of a type; with `keeps_times`, times keep their type."""
     field_of = partial(_storage_field, name, keeps_times=keeps_times)
     if pa.types.is_time32(type_):
         return type_ if keeps_times else pa.int32()
@@ -116,18 +116,18 @@ def _storage_type(name: str, type_: pa.DataType, *, keeps_times: bool = False) -
     if pa.types.is_struct(type_):
         return pa.struct([field_of(field) for field in type_])
     if pa.types.is_map(type_):
-        # Arrow knows no map with null keys.
+        # Arrow does not support null keys.
         key = field_of(type_.key_field, nullable=False)
         return pa.map_(key, field_of(type_.item_field))
     if pa.types.is_list(type_):
         return pa.list_(field_of(type_.value_field))
     if pa.types.is_large_list(type_):
         return pa.large_list(field_of(type_.value_field))
-    raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC cannot hold; cast it first")
+    raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC does not support; cast it first")
 
 
 def _fitted(column: OrcColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of CHAR or VARCHAR as it is stored; inside nested columns it is checked only."""
+    """Return a CHAR or VARCHAR column in stored form; inside nested columns, only check its length."""
     kind = text_kind(column.field)
     if kind is not None:
         return check_text(column.name, values, kind)
@@ -140,7 +140,7 @@ def _fitted(column: OrcColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _inner(values: pa.Array, path: Sequence[str]) -> pa.Array:
-    """Return the values at a path within a nested array, without those of other rows."""
+    """Return the values at a path inside a nested array, only those of its own rows."""
     for name in path:
         if pa.types.is_struct(values.type):
             values = values.flatten()[values.type.get_field_index(name)]

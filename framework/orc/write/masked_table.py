@@ -1,6 +1,6 @@
-"""The wide form of rows to encrypt: the columns with masks first, true copies of the encrypted behind.
+"""The wide form of rows to encrypt: masked columns first, then copies with the true values.
 
-Of a column that is encrypted in part, only that part's streams of the copy are used.
+If only a part of a column is encrypted, only that part's streams of the copy are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lockgate.framework.orc.masks.masks import ColumnMasks
 
 @dataclass(frozen=True)
 class MaskedColumn:
-    """A column to encrypt: `columns` are its numbers in the file; its true copy has them plus `shift`."""
+    """A column to encrypt; `columns` are its numbers in the file, and plus `shift` those of its copy."""
 
     name: str
     key: KeyMetadata
@@ -34,7 +34,7 @@ class MaskedColumn:
 
 
 class WideTable:
-    """The widening of rows, and the place of each column of the wide file."""
+    """Converts rows to the wide form, and has the number of each wide column."""
 
     def __init__(self, schema: pa.Schema, encryption: Encryption, keys: KeyProvider) -> None:
         self.schema = schema
@@ -45,10 +45,10 @@ class WideTable:
         fields = [schema.field(name).with_name(copy) for name, copy in self._copies.items()]
         self.wide_schema = pa.schema([*schema, *fields])
         self._wide = {column.name: column for column in ColumnTree(self.wide_schema).top}
-        # Columns of the file itself have lower numbers than this.
+        # Columns of the written file have lower numbers than this.
         self.width = self._tree.end
         self._masks = ColumnMasks(encryption, self._tree)
-        # The format wants them by key, then by column.
+        # The format requires the order by key, then by column.
         self.columns: list[MaskedColumn] = sorted(
             self._encrypted_columns(roots, encryption, keys),
             key=lambda column: (column.key.name, column.root),
@@ -65,23 +65,23 @@ class WideTable:
 
     @property
     def masks(self) -> dict[int, Mask]:
-        """The mask of each encrypted column, and of each part of one that has another, by its number."""
+        """The mask of each encrypted column, and of each nested part with its own mask, by column number."""
         return self._masks.by_number
 
     @property
     def names(self) -> dict[str, str]:
-        """The name of each column of the wide file in the file itself."""
+        """The name in the written file of each wide column."""
         return {name: name for name in self.schema.names} | {
             copy: name for name, copy in self._copies.items()
         }
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The number of each top-level column of the wide file, by its name there."""
+        """The number of each top-level wide column, by its wide name."""
         return {name: column.number for name, column in self._wide.items()}
 
     def bloom_numbers(self, names: Sequence[str]) -> list[int]:
-        """Return the wide columns that get Bloom filters: of an encrypted column the copy only, never the
+        """Return the wide columns that get Bloom filters; for an encrypted column its copy, never its
         mask.
         """
         shifts = {number: column.shift for column in self.columns for number in column.columns}

@@ -1,4 +1,4 @@
-"""Destinations of written files, and the writing of files without encryption."""
+"""Outputs of written files, and files without encryption."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lockgate.framework.orc.write.arrow_slices import unsliced
 
 
 class OrcSink(Protocol):
-    """Takes bytes in order, as a file object does."""
+    """A sequential writer of bytes, such as a file object."""
 
     def write(self, data: Any, /) -> Any:
         """Append `data`."""
 
 
 class Output:
-    """A path (made, and removed again on failure) or a sink of the caller's, with a count of the bytes."""
+    """A path, which is removed again on failure, or the caller's sink, with a count of written bytes."""
 
     def __init__(self, sink: str | os.PathLike[str] | OrcSink) -> None:
         self.size = 0
@@ -48,20 +48,20 @@ class Output:
         return length
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of written bytes."""
         return self.size
 
     def flush(self) -> None:
-        """Do nothing: no bytes are held back here."""
+        """Do nothing: nothing is buffered."""
 
     def close(self) -> None:
-        """Close the path; a sink of the caller's stays open."""
+        """Close the path; the caller's sink stays open."""
         self.closed = True
         if self._path is not None:
             self._file.close()
 
     def abort(self) -> None:
-        """Close, and remove the path unless it was finished."""
+        """Close and remove the path, unless it was closed before."""
         if self._path is not None and not self.closed:
             self._file.close()
             self._path.unlink(missing_ok=True)
@@ -69,10 +69,10 @@ class Output:
 
 
 class _ArrowSink:
-    """An output as the file object that Arrow wants; closing it leaves the output open.
+    """An output as a file object for Arrow; closing it leaves the output open.
 
-    Arrow's ORC writer aborts the whole process if its file fails while it closes. So this one never fails: it
-    keeps the first error for the caller, and swallows what comes after.
+    Arrow's ORC writer aborts the process if its file raises an error while it closes. So this class never
+    raises: it keeps the first error for the caller, and discards everything after it.
     """
 
     def __init__(self, output: Output) -> None:
@@ -88,7 +88,7 @@ class _ArrowSink:
         if not self.discard:
             try:
                 self._output.write(data)
-            except BaseException as error:  # raised later: Arrow would wrap it here
+            except BaseException as error:  # raised later, since Arrow would wrap it here
                 self.error, self.discard = error, True
         return length
 
@@ -112,7 +112,7 @@ class _ArrowSink:
 
 
 class PlainFile:
-    """A file without encryption, which pyarrow writes alone."""
+    """A file without encryption, written by pyarrow directly."""
 
     def __init__(
         self, output: Output, schema: pa.Schema, settings: Mapping[str, Any], bloom: Sequence[str]
@@ -139,7 +139,7 @@ class PlainFile:
         self._check()
 
     def abort(self) -> None:
-        """Let Arrow finish into nothing."""
+        """Let Arrow finish without output."""
         self._sink.discard = True
         self._writer.close()
 

@@ -1,4 +1,4 @@
-"""Writing ORC files, with encrypted columns or without."""
+"""The writer of ORC files, with or without encrypted columns."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from lockgate.framework.orc.write.output import OrcSink, Output, PlainFile
 
 MIB = 1024 * 1024
 STRIPE_SIZE = 64 * MIB
-# Metadata of a file that begins so says how to check the file, and is not the user's to set.
+# Prefix of Lockgate's own metadata, which users cannot set.
 RESERVED = "lockgate."
-# Apache's own default. Against none, a column of 500 city names is 37 % smaller and read 1.7 times as fast.
+# Apache's default. A column of 500 city names is 37 % smaller and read 1.7 times as fast with a dictionary.
 DICTIONARY_THRESHOLD = 0.8
 _CODECS = {
     "none": "uncompressed",
@@ -44,7 +44,7 @@ _CODECS = {
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """The result of writing a file: bytes, rows, and which columns are encrypted."""
+    """The result of writing a file: bytes, rows, and encrypted columns."""
 
     size: int
     row_count: int
@@ -56,9 +56,9 @@ class OrcWriter:
     """Writes one ORC file from record batches as they come.
 
     `sink` is a path, or an object with `write(bytes)`, which stays open. `encrypt` and `mask` are Apache
-    ORC's options `orc.encrypt` (`"pii:ssn,email"`) and `orc.mask` (`"nullify:ssn;sha256:email"`; a column
-    without one is nullified). `keys` is a `KeyProvider` or what `provider_from` takes. `field_ids` are
-    Paimon's, by column name.
+    ORC's options `orc.encrypt` (`"pii:ssn,email"`) and `orc.mask` (`"nullify:ssn;sha256:email"`; the default
+    is nullify). `keys` is a `KeyProvider` or an argument of `provider_from`. `field_ids` are Paimon's field
+    ids by column name.
 
     Texts with few distinct values, at most the share `dictionary_key_size_threshold` of the rows of a stripe
     (0.8 if None), are stored as a dictionary, whose number of entries anyone can read. `hide_cardinality`
@@ -92,9 +92,9 @@ class OrcWriter:
         metadata: Mapping[str, bytes] | None = None,
         on_plaintext: Literal["warn", "refuse"] = "warn",
     ) -> None:
-        self._given, self._schema = schema, storage_schema(schema, field_ids)
+        self._row_schema, self._schema = schema, storage_schema(schema, field_ids)
         self._encryption = parse_encryption(encrypt, mask, self._schema)
-        _judge(sink, schema, [split(path)[0] for path in self._encryption.keys], on_plaintext)
+        _check_exposures(sink, schema, [split(path)[0] for path in self._encryption.keys], on_plaintext)
         settings: dict[str, Any] = {
             "compression": _codec(compression),
             "stripe_size": _positive("stripe_size", stripe_size, "bytes"),
@@ -108,7 +108,7 @@ class OrcWriter:
             raise OptionError(f"bloom_filter_columns must be a list of names: [{bloom_filter_columns!r}]")
         bloom = list(bloom_filter_columns)
         bloom_numbers(bloom, ColumnTree(self._schema))
-        # Everything that can be refused is refused before the file is made.
+        # Check all arguments before creating the file.
         provider = provider_from(keys) if self._encryption else NoKeys()
         for name in set(self._encryption.keys.values()):
             provider.current_key(name)
@@ -153,10 +153,10 @@ class OrcWriter:
         Raises `InputError` if the file is finished, or if writing it has failed.
         """
         if self._output.closed:
-            raise self._ended()
+            raise self._closed_error()
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         try:
-            self._file.write(conform(table, self._given, self._schema))
+            self._file.write(conform(table, self._row_schema, self._schema))
         except BaseException:
             self.abort()
             raise
@@ -164,14 +164,14 @@ class OrcWriter:
 
     @named_errors
     def close(self) -> WrittenFile:
-        """Finish the file and return what was written; a second call returns the same.
+        """Finish the file and return the result; a second call returns the same result.
 
         Raises `InputError` if writing failed or was aborted.
         """
         if self._written is not None:
             return self._written
         if self._output.closed:
-            raise self._ended()
+            raise self._closed_error()
         try:
             self._file.finish()
             self._output.close()
@@ -181,36 +181,38 @@ class OrcWriter:
         self._written = WrittenFile(self._output.size, self._rows, tuple(self._encryption.columns))
         return self._written
 
-    def _ended(self) -> InputError:
-        # Going on after a failure would encrypt other bytes from the same counters: each is used once.
-        why = "is finished" if self._written is not None else "was given up, or failed to be written"
+    def _closed_error(self) -> InputError:
+        # Writing after a failure would encrypt other bytes with the same counters, which must be used only
+        # once.
+        why = "is finished" if self._written is not None else "was aborted, or writing it failed"
         return InputError(f"the file {why}; nothing can be added to it: write a new one")
 
     def abort(self) -> None:
-        """Give up and remove the file, if it is a path."""
+        """Abort the write, and remove the file if it is a path."""
         if not self._output.closed:
             self._file.abort()
             self._output.abort()
 
 
-def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: str) -> None:
+def _check_exposures(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: str) -> None:
     if choice not in ("warn", "refuse"):
         raise OptionError(f"on_plaintext must be 'warn' or 'refuse', not {choice!r}")
-    shown = shown_columns(schema, encrypted)
-    if not shown:
+    exposed = shown_columns(schema, encrypted)
+    if not exposed:
         return
     name = os.fspath(sink) if isinstance(sink, (str, os.PathLike)) else "the file"
-    how = f"encrypt them by encrypt={suggested_entries(shown)!r}, or leave them out"
+    advice = f"encrypt them by encrypt={suggested_entries(exposed)!r}, or leave them out"
     if choice == "refuse":
-        raise PlaintextError(exposure_message(name, shown, how))
-    warn_user(exposure_message(name, shown, how), PlaintextWarning)
+        raise PlaintextError(exposure_message(name, exposed, advice))
+    warn_user(exposure_message(name, exposed, advice), PlaintextWarning)
 
 
 @checked_arguments
 @named_errors
 def write_table(table: pa.Table, sink: str | os.PathLike[str] | OrcSink, **options: Any) -> WrittenFile:
-    """Write `table` as one ORC file; `options` are those of `OrcWriter`, such as
-    `encrypt="pii:ssn,email", mask="sha256:email", keys=keys`.
+    """Write `table` as one ORC file.
+
+    `options` are those of `OrcWriter`, such as `encrypt="pii:ssn,email", mask="sha256:email", keys=keys`.
     """
     return write_batches([table], sink, schema=table.schema, **options)
 
@@ -224,7 +226,7 @@ def write_batches(
     schema: pa.Schema,
     **options: Any,
 ) -> WrittenFile:
-    """Write record batches, as they come, as one ORC file; `options` are those of `OrcWriter`."""
+    """Write record batches as one ORC file, as they arrive; `options` are those of `OrcWriter`."""
     writer = OrcWriter(sink, schema, **options)
     try:
         for batch in batches:
@@ -272,7 +274,7 @@ def _codec(name: str) -> str:
 
 
 def _holds_times(type_: pa.DataType) -> bool:
-    """Return whether there are timestamps in it, which Arrow alone may write wrongly."""
+    """Return whether a type has timestamps, which Arrow may write wrongly."""
     return pa.types.is_timestamp(type_) or any(
         _holds_times(type_.field(index).type) for index in range(type_.num_fields)
     )

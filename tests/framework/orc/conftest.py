@@ -1,4 +1,4 @@
-"""Keys, rows and files that the tests of the ORC codec share."""
+"""Keys, rows and files for the tests of the ORC codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged copies of ORC files, for test_fuzz.py: what they are damaged by follows from a random generator."""
+"""Randomly damaged copies of ORC files for test_fuzz.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rng = random.Random
 
 @dataclass
 class Base:
-    """A sound file, and what is in it."""
+    """An undamaged file and its content."""
 
     data: bytes
     tail: Tail
@@ -63,7 +63,7 @@ def opened(data: bytes, keys: MemoryKeyProvider) -> Base:
     return Base(data, tail, Variants(tail, keys), keys)
 
 
-def forget_tags(footer: proto.Message) -> None:
+def remove_tags(footer: proto.Message) -> None:
     """Make it a file of others: with tags, damage would be found before anything is decoded."""
     del footer.metadata[:]
     for attribute in list(footer.types[0].attributes):
@@ -135,7 +135,7 @@ def put_together(
 
 
 def relist(stripe: StripeParts) -> None:
-    """Put the lengths of streams that were changed into the stripe's footer."""
+    """Set the new lengths of changed streams in the stripe's footer."""
     lengths = {
         (part.stream.variant, part.stream.column, part.stream.kind): len(part.content)
         for part in stripe.parts
@@ -158,7 +158,7 @@ def numbers(rng: Rng, old: int) -> int:
 
 
 def mutate_message(rng: Rng, message: proto.Message) -> None:
-    """Change, drop, double or blow up one field somewhere in a message."""
+    """Change, drop, repeat or enlarge a random field of a message."""
     spots = list(fields_of(message))
     if not spots:
         return
@@ -240,7 +240,7 @@ def mutated_bytes(rng: Rng, data: bytes) -> bytes:
 
 
 def mutate_stream(rng: Rng, base: Base, stripes: list[StripeParts], only_index: bool) -> None:
-    """Change what a stream holds below its encryption, and half of the time below its compression as well."""
+    """Change a stream's content before encryption, and half of the time before compression."""
     parts = [
         part
         for stripe in stripes
@@ -269,7 +269,7 @@ def mutate_stream(rng: Rng, base: Base, stripes: list[StripeParts], only_index: 
 
 
 def mutant(rng: Rng, base: Base) -> tuple[str, bytes]:
-    """A damaged copy, and what kind of damage it has."""
+    """A damaged copy, and the kind of damage."""
     kind = rng.choice(KINDS)
     if kind == "bytes":
         return kind, mutated_bytes(rng, base.data)
@@ -329,7 +329,7 @@ def mutate_file_statistics(rng: Rng, base: Base, footer: proto.Message) -> None:
 
 
 def mutated_stripe_statistics(rng: Rng, base: Base) -> tuple[bytes, Callable[[proto.Message], None]]:
-    """Change the encrypted statistics of the stripes; returns them, and what lists their new lengths."""
+    """Change the encrypted statistics of the stripes; return them and the streams with their new lengths."""
     footer, offset = copied(base.tail.footer), base.tail.stripe_statistics_offset
     listed = [
         (number, stream)
@@ -356,7 +356,7 @@ def mutated_stripe_statistics(rng: Rng, base: Base) -> tuple[bytes, Callable[[pr
 def mutated_secret(
     rng: Rng, base: Base, variant: int, place: tuple[int, int, int], stored: bytes, kind: proto.Message
 ) -> bytes:
-    """Change a message below its encryption."""
+    """Change a message before its encryption."""
     key, tail = base.variants.footer_key(variant), base.tail
     content = unframe(tail.codec, crypt(key, *place, stored), tail.block_size)
     if rng.random() < 0.2:

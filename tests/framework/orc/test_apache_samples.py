@@ -1,4 +1,4 @@
-"""A file that Apache ORC publishes, encrypted by other software, reads to its published values."""
+"""A published file of Apache ORC, encrypted by other software, has its published values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder() -> Path:
 
 @pytest.fixture
 def key(folder: Path) -> bytes:
-    """The key `pii@0` out of Hadoop's key store."""
+    """The key `pii@0` from Hadoop's key store."""
     jks = pytest.importorskip("jks")
     store = jks.KeyStore.load(str(folder / "kms.keystore"), "ORC_KEY", try_decrypt_keys=False)
     entry = store.entries["pii@0"]
@@ -36,7 +36,7 @@ def key(folder: Path) -> bytes:
 
 
 def test_the_published_values(folder: Path, key: bytes) -> None:
-    """The values are those of the issue ORC-921."""
+    """The expected values are from the issue ORC-921."""
     with EncryptedOrcFile(folder / "sample1.orc", MemoryKeyProvider({"pii@0": key}), strict=True) as file:
         assert [(column.column, column.mask) for column in file.variants] == [
             ("ssn", "nullify"),

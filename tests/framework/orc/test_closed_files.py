@@ -1,4 +1,4 @@
-"""Files and folders of another user: every function that opens one names it, and says whom to ask."""
+"""Files without read permission: every function that opens one raises an error with its name and advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CALLS: dict[str, Callable[[Path, Path], Any]] = {
 
 @pytest.fixture
 def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that the operating system opens for nobody; root is refused like all others."""
+    """A file that the operating system opens for no user, not even root."""
     folder = tmp_path / "closed"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""Truncated and damaged files: always an error of ours that says where, never a crash or another error."""
+"""Truncated and damaged files raise Lockgate's errors with the location, never a crash or another error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def small(request: pytest.FixtureRequest, written: Callable[..., bytes], people:
 
 
 def metadata(data: bytes, keys: MemoryKeyProvider, **options: Any) -> pa.Schema:
-    """Everything that is known of a file without decoding values."""
+    """Return all facts of a file that need no decoding of values."""
     with EncryptedOrcFile(data, keys, name="people.orc", **options) as file:
         assert file.statistics is not None
         assert file.stripe_statistics is not None
@@ -45,7 +45,7 @@ def metadata(data: bytes, keys: MemoryKeyProvider, **options: Any) -> pa.Schema:
         return file.schema
 
 
-def test_every_truncation_is_found(small: bytes, keys: MemoryKeyProvider) -> None:
+def test_every_truncation_is_detected(small: bytes, keys: MemoryKeyProvider) -> None:
     for length in range(len(small)):
         with pytest.raises((CorruptFileError, UnsupportedFormatError)) as caught:
             EncryptedOrcFile(small[:length], keys, name="people.orc")
@@ -66,7 +66,7 @@ def test_every_truncation_is_found(small: bytes, keys: MemoryKeyProvider) -> Non
         (b"ORC" + bytes(100) + b"\x05", "the postscript"),
     ],
 )
-def test_other_files_are_told_apart(data: bytes, message: str) -> None:
+def test_other_formats_are_refused(data: bytes, message: str) -> None:
     with pytest.raises(CorruptFileError, match=message):
         EncryptedOrcFile(data, name="x.orc")
 
@@ -127,7 +127,7 @@ def test_flipped_bytes_in_stripe_footers(small: bytes, keys: MemoryKeyProvider) 
     assert all("at byte" in error for error in errors)
 
 
-def test_random_ends_are_never_taken_for_a_file(small: bytes, keys: MemoryKeyProvider) -> None:
+def test_random_tails_are_refused(small: bytes, keys: MemoryKeyProvider) -> None:
     rng = random.Random(3)
     for _ in range(300):
         noise = small[: rng.randrange(3, len(small))] + rng.randbytes(rng.randrange(1, 300))
@@ -244,7 +244,7 @@ def test_contradictions_in_the_tail(
         EncryptedOrcFile(rebuilt(small, change), name="people.orc")
 
 
-def test_a_file_that_bears_its_mark_only_in_front(people: pa.Table) -> None:
+def test_a_file_with_magic_letters_only_at_its_start(people: pa.Table) -> None:
     """Hive before 0.12 wrote such files; Apache's `orc_no_format.orc` is one."""
 
     def unmarked(_: proto.Message, postscript: proto.Message) -> None:
@@ -260,7 +260,7 @@ def test_a_file_that_bears_its_mark_only_in_front(people: pa.Table) -> None:
 
 
 def test_a_damaged_key_of_a_stripe_is_found(small: bytes, keys: MemoryKeyProvider) -> None:
-    """A stripe may have a key of its own, as in merged files, so the file's statistics do not prove it."""
+    """A stripe of a merged file may have its own key, which the file's statistics do not prove."""
 
     def change(footer: proto.Message, _: proto.Message) -> None:
         encrypted = footer.stripes[0].encrypted_local_keys
@@ -283,7 +283,7 @@ def test_a_damaged_key_of_a_stripe_is_found(small: bytes, keys: MemoryKeyProvide
         ("compression", 6, "compressed with BROTLI"),
     ],
 )
-def test_codecs_without_support_are_named(field: str, value: int, message: str, small: bytes) -> None:
+def test_unsupported_codecs_are_named(field: str, value: int, message: str, small: bytes) -> None:
     def change(_: proto.Message, postscript: proto.Message) -> None:
         setattr(postscript, field, value)
 
@@ -291,7 +291,7 @@ def test_codecs_without_support_are_named(field: str, value: int, message: str, 
         EncryptedOrcFile(rebuilt(small, change))
 
 
-def test_newer_versions_and_roots_that_are_no_rows_are_refused(small: bytes) -> None:
+def test_newer_versions_and_other_root_types_are_refused(small: bytes) -> None:
     def version(_: proto.Message, postscript: proto.Message) -> None:
         postscript.version[:] = [2, 0]
 

@@ -92,7 +92,7 @@ def bases(people: pa.Table) -> list[Base]:
         tagged = mutants.opened(sink.getvalue(), keys)
         found.append(
             mutants.opened(
-                mutants.put_together(tagged, mutants.taken_apart(tagged), mutants.forget_tags), keys
+                mutants.put_together(tagged, mutants.taken_apart(tagged), mutants.remove_tags), keys
             )
         )
     return found
@@ -112,7 +112,7 @@ PREDICATES: list[Any] = [
 
 
 def metadata_of(rng: Rng, data: bytes, keys: Any) -> None:
-    """Parse all that is parsed in this process; no stream of data is decoded."""
+    """Parse everything that this process parses; no data stream is decoded."""
     with EncryptedOrcFile(data, keys, isolate=Isolation(DEADLINE)) as file:
         assert repr(file)
         assert file.schema is not None
@@ -202,14 +202,14 @@ def survive(
 
 
 def check(outcomes: Counter[tuple[str, str]]) -> None:
-    """Every kind of damage occurred; some was found, and some cannot be."""
+    """Every kind of damage occurred; some of it was detected, some is undetectable."""
     assert {kind for kind, _ in outcomes} == set(mutants.KINDS)
     found = {kind for kind, outcome in outcomes if outcome != "rows"}
     assert found >= {"bytes", "cut", "tail", "stripe footer", "metadata"}
 
 
-def test_a_base_that_is_not_mutated_is_sound(bases: list[Base]) -> None:
-    """Taking apart and putting together loses nothing, so that what is found is due to the mutation."""
+def test_an_unchanged_base_is_readable(bases: list[Base]) -> None:
+    """Disassembly and assembly lose nothing, so every error is due to the mutation."""
     for base in bases:
         again = mutants.put_together(base, mutants.taken_apart(base), lambda footer: None)
         with EncryptedOrcFile(base.data, base.keys) as first, EncryptedOrcFile(again, base.keys) as second:

@@ -1,4 +1,4 @@
-"""Nothing of an encrypted value is in the clear: no value, statistic, dictionary entry or Bloom filter."""
+"""Encrypted files have no value, statistic, dictionary entry or Bloom filter in the clear."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_no_secret_is_in_the_clear(table: pa.Table, compression: str, mask: str)
 
 
 def test_statistics_in_the_clear_are_of_masks(table: pa.Table) -> None:
-    """No bound, sum or count of a true value: those in the clear are what a file of the masks alone has."""
+    """Bounds, sums and counts in the clear equal those of a file with only the masks."""
     data, _ = write(table, ENCRYPT, mask=KEYS)
     with EncryptedOrcFile(data) as file:
         shown, metadata = file._tail, read_metadata(file._source, file._tail)
@@ -171,8 +171,8 @@ def test_the_number_of_distinct_values_can_be_hidden(table: pa.Table, hide: bool
         write_table(table, sink, hide_cardinality=True, dictionary_key_size_threshold=0.5)
 
 
-def test_the_search_finds_what_is_not_encrypted(table: pa.Table) -> None:
-    """The control: in a plain file each kind of secret is found."""
+def test_the_search_finds_secrets_in_a_plain_file(table: pa.Table) -> None:
+    """Control test: the search finds each kind of secret in a plain file."""
     data, _ = write(table, None, compression="none")
     parts = list(unpacked(data))
     found = [any(secret in part for part in parts) for secret in secrets()]
@@ -195,8 +195,8 @@ def test_bloom_filters_are_of_true_values_and_encrypted(table: pa.Table) -> None
         assert all(stream.variant is not None for stream in streams)
 
 
-def test_equal_values_do_not_look_equal(table: pa.Table) -> None:
-    """Two columns with the same values, two stripes, two files: no two streams share their bytes."""
+def test_equal_values_have_different_ciphertext(table: pa.Table) -> None:
+    """Equal values in two columns, stripes or files have different ciphertext."""
     same = pa.table({"a": table["name"], "b": table["name"]})
     seen: set[bytes] = set()
     count = 0

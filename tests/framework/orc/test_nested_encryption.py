@@ -1,4 +1,4 @@
-"""Encryption of parts of columns: what is named is hidden, what is next to it is not, and all comes back."""
+"""Encryption of nested columns: named parts are hidden, others are not, and all values round-trip."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write(table: pa.Table, keys: MemoryKeyProvider, **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "zlib", "lz4", "none"])
-def test_parts_come_back(codec: str, table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_encrypted_parts_round_trip(codec: str, table: pa.Table, keys: MemoryKeyProvider) -> None:
     data = write(table, keys, compression=codec)
     with EncryptedOrcFile(data, keys, strict=True, integrity="require") as file:
         assert file.num_stripes > 2
@@ -83,7 +83,7 @@ def test_parts_come_back(codec: str, table: pa.Table, keys: MemoryKeyProvider) -
     ]
 
 
-def test_without_keys_only_what_was_named_is_hidden(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_without_keys_only_named_parts_are_hidden(table: pa.Table, keys: MemoryKeyProvider) -> None:
     data = write(table, keys)
     with EncryptedOrcFile(data) as file, pytest.warns(MaskedDataWarning):
         masked = file.read()
@@ -104,7 +104,7 @@ def test_without_keys_only_what_was_named_is_hidden(table: pa.Table, keys: Memor
         assert found["name"].null_count == ROWS
 
 
-def test_one_of_two_keys_shows_its_part(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_one_of_two_keys_reads_its_part(table: pa.Table, keys: MemoryKeyProvider) -> None:
     held = keys._keys._keys
     some = MemoryKeyProvider({"fin@3": held["fin", 3]})
     data = write(table, keys)
@@ -129,7 +129,7 @@ def test_parts_are_found_by_predicates_and_projections(table: pa.Table, keys: Me
     assert leaves == expected
 
 
-def test_copies_under_other_keys_or_none(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_copies_with_other_keys_or_without_encryption(table: pa.Table, keys: MemoryKeyProvider) -> None:
     data = write(table, keys)
     again, plain = io.BytesIO(), io.BytesIO()
     rekey(data, again, keys)
@@ -172,7 +172,7 @@ def test_files_state_keys_and_masks_as_apache_does(table: pa.Table, keys: Memory
     assert order == sorted(order)
 
 
-def test_audits_see_parts(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_audits_check_nested_columns(table: pa.Table, keys: MemoryKeyProvider) -> None:
     wanted = {
         "address.zip": "pii",
         "address.geo.lat": "fin",
@@ -215,7 +215,7 @@ def test_bloom_filters_of_parts_are_encrypted(table: pa.Table, keys: MemoryKeyPr
         ("pii:mp._key", OptionError, "keys of a map are never null"),
     ],
 )
-def test_what_cannot_be_encrypted(
+def test_refused_encryption_options(
     encrypt: str,
     error: type[Exception],
     message: str,
@@ -228,7 +228,7 @@ def test_what_cannot_be_encrypted(
     assert not (tmp_path / "x.orc").exists()
 
 
-def test_columns_are_numbered_as_files_number_them(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_column_numbers_equal_those_of_files(table: pa.Table, keys: MemoryKeyProvider) -> None:
     tree = ColumnTree(table.schema)
     with EncryptedOrcFile(write(table, keys)) as file:
         types = file._tail.types
@@ -243,7 +243,7 @@ def test_columns_are_numbered_as_files_number_them(table: pa.Table, keys: Memory
 
 @pytest.mark.parametrize("encrypt", [None, "pii:a.z"])
 def test_slices_of_structs_with_nulls(encrypt: str | None, keys: MemoryKeyProvider) -> None:
-    """Arrow's writer alone takes other rows of such a slice."""
+    """Arrow's writer would write other rows of such a slice."""
     rows = [{"z": f"{i}", "l": [{"k": i} if i % 3 else None]} if i % 5 else None for i in range(3000)]
     table = pa.table({"a": pa.array(rows), "b": pa.array([[row] for row in rows])})
     for part in (
@@ -286,7 +286,7 @@ def nested(draw: st.DrawFn, depth: int = 2) -> tuple[pa.DataType, st.SearchStrat
 
 
 def test_a_null_inside_a_struct_without_nulls_moves_no_value() -> None:
-    """Arrow's own writer stores the 0 that lies behind the null, and the reader takes it for the next row."""
+    """Arrow's writer would store the 0 behind the null, and readers would take it for the next row."""
     inner = pa.struct([("flag", pa.bool_()), ("number", pa.int64())])
     for type_, wrap in (
         (pa.struct([("inner", inner)]), lambda value: {"inner": value}),
@@ -302,7 +302,7 @@ def test_a_null_inside_a_struct_without_nulls_moves_no_value() -> None:
 
 @given(data=st.data())
 @settings(max_examples=examples(60))
-def test_any_parts_of_any_columns(data: st.DataObject) -> None:
+def test_random_parts_of_random_columns(data: st.DataObject) -> None:
     columns = data.draw(st.lists(nested(), min_size=1, max_size=3))
     rows = data.draw(st.integers(0, 30))
     table = pa.table(
@@ -344,7 +344,7 @@ def test_any_parts_of_any_columns(data: st.DataObject) -> None:
             assert shown[top.name].null_count == part.num_rows
 
 
-def test_writers_share_nothing(table: pa.Table, keys: MemoryKeyProvider) -> None:
+def test_two_files_share_no_encrypted_stream(table: pa.Table, keys: MemoryKeyProvider) -> None:
     """Two files of the same rows have no encrypted stream in common."""
     data = [write(table, keys) for _ in range(2)]
     streams = []

@@ -1,4 +1,4 @@
-"""The pieces of the codec: ciphers, framing, options, masks, statistics."""
+"""Parts of the ORC codec: ciphers, framing, options, masks, statistics."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_cipher_can_start_anywhere(data: bytes, offset: int) -> None:
     st.integers(1, 300),
     st.sampled_from([c for c in Compression if c not in (3, 6)]),
 )
-def test_frames_hold_what_was_put_in(data: bytes, block: int, codec: Compression) -> None:
+def test_frames_round_trip(data: bytes, block: int, codec: Compression) -> None:
     assert unframe(codec, frame(codec, data, block), block) == data
 
 
@@ -176,7 +176,7 @@ VALUES: dict[str, tuple[pa.DataType, Callable[[random.Random], object]]] = {
 }
 
 
-def test_merged_statistics_are_those_of_one_file(keys: MemoryKeyProvider) -> None:
+def test_merged_statistics_equal_those_of_one_file(keys: MemoryKeyProvider) -> None:
     """A file written in parts has the statistics that Arrow would have written for all rows at once."""
     rng = random.Random(5)
     columns = {
@@ -215,7 +215,7 @@ def test_merged_statistics_are_those_of_one_file(keys: MemoryKeyProvider) -> Non
         assert merged == single
 
 
-def test_what_one_part_does_not_know_is_left_out() -> None:
+def test_merging_omits_values_that_a_part_lacks() -> None:
     known = proto.ColumnStatistics(number_of_values=1)
     known.int_statistics.minimum = known.int_statistics.maximum = known.int_statistics.sum = 5
     unknown = proto.ColumnStatistics(number_of_values=2, has_null=True)
@@ -230,7 +230,7 @@ def test_what_one_part_does_not_know_is_left_out() -> None:
     assert not merge_statistics([huge, known]).int_statistics.HasField("sum")
 
 
-def test_a_nan_says_that_nothing_is_known() -> None:
+def test_nan_makes_bounds_unknown() -> None:
     statistics = proto.ColumnStatistics(number_of_values=2)
     statistics.double_statistics.minimum = float("nan")
     statistics.double_statistics.maximum = 1.0

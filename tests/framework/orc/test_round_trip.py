@@ -1,4 +1,4 @@
-"""What is written encrypted is read back as it was, and pyarrow alone sees the masks."""
+"""Encrypted files round-trip with keys; pyarrow, without keys, reads the masks."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_times_are_stored_as_integers_and_dictionaries_as_their_values(keys: Mem
     assert read(sink.getvalue(), keys).to_pydict() == {"t": [1, None], "d": ["a", "b"], "f": [b"ab", b"cd"]}
 
 
-def test_what_cannot_be_stored_is_refused(people: pa.Table, keys: MemoryKeyProvider, tmp_path: Any) -> None:
+def test_unsupported_values_are_refused(people: pa.Table, keys: MemoryKeyProvider, tmp_path: Any) -> None:
     path = tmp_path / "x.orc"
     with pytest.raises(UnsupportedTypeError, match="'a' has type uint8"):
         write_table(pa.table({"a": pa.array([1], pa.uint8())}), path)
@@ -254,7 +254,7 @@ def flat_tables(draw: st.DrawFn) -> pa.Table:
 
 @given(table=flat_tables(), data=st.data())
 @settings(max_examples=examples(60))
-def test_any_flat_table_survives(table: pa.Table, data: st.DataObject) -> None:
+def test_flat_tables_round_trip(table: pa.Table, data: st.DataObject) -> None:
     keys = MemoryKeyProvider({"a@0": b"a" * 16, "b@0": b"b" * 32})
     names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
     cut = data.draw(st.integers(0, len(names)))
@@ -293,7 +293,7 @@ def test_decimals_of_all_scales(keys: MemoryKeyProvider) -> None:
 def test_fractions_of_seconds_before_1970(
     unit: str, encrypt: str | None, codec: str, keys: MemoryKeyProvider
 ) -> None:
-    """Arrow's writer alone stores negative nanoseconds, which other readers reject."""
+    """Arrow's writer stores negative nanoseconds, which other readers reject."""
     rng = random.Random(11)
     per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     numbers = [
@@ -323,7 +323,7 @@ def test_fractions_of_seconds_before_1970(
         assert whole.null_count == table["early"].null_count
 
 
-def test_times_that_orc_cannot_hold_are_refused(keys: MemoryKeyProvider) -> None:
+def test_times_that_orc_confuses_are_refused(keys: MemoryKeyProvider) -> None:
     sink = io.BytesIO()
     for micros in (-1, -500_000, -999_000):
         table = pa.table({"t": pa.array([micros], pa.timestamp("us"))})

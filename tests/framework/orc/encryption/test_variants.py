@@ -176,7 +176,7 @@ def keys(**held: bytes) -> MemoryKeyProvider:
 
 
 class Answering(MemoryKeyProvider):
-    """Answers for some keys with an error."""
+    """Raises an error for some keys."""
 
     def __init__(self, errors: dict[str, EncryptionKeyError], **held: bytes) -> None:
         super().__init__({f"{name}@0": material for name, material in held.items()})
@@ -193,7 +193,7 @@ class Answering(MemoryKeyProvider):
 TWO = put_together([Variant(SSN, "a", A), Variant(SSN, "b", B, OTHER)])
 
 
-def test_of_several_variants_the_first_whose_key_is_held_is_read() -> None:
+def test_the_first_variant_with_an_available_key_is_read() -> None:
     expected = {"a": TRUE["ssn"], "b": OTHER["ssn"]}
     for held, which in (({"a": A, "b": B}, "a"), ({"a": A}, "a"), ({"b": B}, "b")):
         with EncryptedOrcFile(TWO, keys(**held), strict=True) as file:
@@ -205,7 +205,7 @@ def test_of_several_variants_the_first_whose_key_is_held_is_read() -> None:
             assert file.integrity == "absent"
 
 
-def test_of_several_variants_a_denied_one_is_passed_over() -> None:
+def test_a_denied_variant_is_skipped() -> None:
     provider = Answering({"a": KeyDeniedError("not for you")}, b=B)
     with EncryptedOrcFile(TWO, provider, strict=True) as file:
         assert file.read(["ssn"])["ssn"][0].as_py() == "other"
@@ -216,7 +216,7 @@ def test_of_several_variants_a_denied_one_is_passed_over() -> None:
     assert provider.asked == ["a"]  # The second key is not even asked for, and the first one once.
 
 
-def test_without_any_key_of_several_variants() -> None:
+def test_without_keys_the_mask_is_read() -> None:
     with EncryptedOrcFile(TWO) as file, pytest.warns(MaskedDataWarning, match="values: ssn .*no key a@0"):
         assert file.read(["ssn"])["ssn"].null_count == 500
     with pytest.raises(KeyMissingError, match="column 'ssn' of <bytes> cannot be read"):
@@ -224,7 +224,7 @@ def test_without_any_key_of_several_variants() -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_wrong_key_or_a_silent_service_is_an_error_whichever_variant_it_is(strict: bool) -> None:
+def test_a_wrong_key_or_unavailable_service_is_always_an_error(strict: bool) -> None:
     wrong = os.urandom(16)
     with pytest.raises(WrongKeyError, match="the key a@0 does not open"):
         EncryptedOrcFile(TWO, keys(a=wrong, b=B), strict=strict)
@@ -239,7 +239,7 @@ def test_a_wrong_key_or_a_silent_service_is_an_error_whichever_variant_it_is(str
 NESTED = put_together([Variant(ZIP, "a", A), Variant(CITY, "b", B)])
 
 
-def test_parts_of_a_struct_are_masked_each_by_itself() -> None:
+def test_fields_of_a_struct_are_masked_separately() -> None:
     with EncryptedOrcFile(NESTED, keys(a=A, b=B), strict=True) as file:
         assert file.read(["addr"]).equals(TRUE.select(["addr"]))
         assert [column.path for column in file.variants] == ["addr.zip", "addr.city"]
@@ -267,7 +267,7 @@ def test_parts_of_a_struct_are_masked_each_by_itself() -> None:
         (Answering({"a": KeyDeniedError("no")}, b=B), KeyDeniedError, r"column 'addr\.zip' of <bytes>"),
     ],
 )
-def test_strict_wants_the_keys_of_nested_columns_too(
+def test_strict_needs_the_keys_of_nested_columns(
     provider: MemoryKeyProvider, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -285,7 +285,7 @@ def test_wrong_keys_of_nested_columns_are_found_when_opening(strict: bool) -> No
 WHOLE = put_together([Variant(0, "a", A)])
 
 
-def test_a_row_that_is_encrypted_as_a_whole() -> None:
+def test_an_encrypted_root() -> None:
     with EncryptedOrcFile(WHOLE, keys(a=A), strict=True) as file:
         assert file.read().equals(TRUE)
         assert file.read(["addr.zip"])["addr"][1].as_py() == {"zip": "00001"}
@@ -318,7 +318,7 @@ def test_only_the_keys_of_the_columns_read_are_named() -> None:
 MERGED = put_together([Variant(SSN, "a", A, merged=True)])
 
 
-def test_a_stripe_with_a_key_of_its_own() -> None:
+def test_a_stripe_with_its_own_key() -> None:
     provider = Answering({}, a=A)
     with EncryptedOrcFile(MERGED, provider, strict=True) as file:
         assert provider.asked == ["a"]
@@ -330,7 +330,7 @@ def test_a_stripe_with_a_key_of_its_own() -> None:
     ]  # Once for the footer and once for the stripe, however often it is read.
 
 
-def test_a_service_that_falls_silent_is_found_before_anything_is_decoded(
+def test_an_unavailable_service_is_detected_before_decoding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = Answering({}, a=A)
@@ -343,7 +343,7 @@ def test_a_service_that_falls_silent_is_found_before_anything_is_decoded(
                 read()
 
 
-def test_a_wrong_key_of_a_stripe_is_found_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_stripe_key_is_detected_before_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     variant = Variant(SSN, "a", A, merged=True)
     data = put_together([variant])
     assert data.count(variant.stripe_encrypted) == 1

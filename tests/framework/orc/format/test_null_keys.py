@@ -1,4 +1,4 @@
-"""Maps whose keys are null, as Java leaves them under `nullify`: an error, not the end of the process."""
+"""Maps with null keys, as Java writes them for the mask `nullify`, raise an error and do not abort."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ KEY, ELEMENT = 3, 6
 
 @pytest.fixture(scope="module")
 def null_keys() -> bytes:
-    """A file whose map has the null elements of a list for keys: Arrow itself writes no such map."""
+    """A file with null map keys, made from a list with null elements, since Arrow does not write such
+    maps.
+    """
     table = pa.table(
         {
             "id": range(ROWS),
@@ -74,7 +76,7 @@ def test_maps_with_null_keys_are_refused(null_keys: bytes) -> None:
             lambda: list(file.iter_batches()),
             lambda: file.read(predicate=col("id") == 3),
         ):
-            with pytest.raises(UnsupportedError, match="'map' of <bytes> holds a map with null keys"):
+            with pytest.raises(UnsupportedError, match="'map' of <bytes> has a map with null keys"):
                 read()
 
 

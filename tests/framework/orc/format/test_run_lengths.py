@@ -1,4 +1,4 @@
-"""Cutting runs: the examples of the ORC specification, and what random runs decode to."""
+"""Dropping values from runs: the examples of the ORC specification, and random runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELTA = ("c609020222424246", [2, 3, 5, 7, 11, 13, 17, 19, 23, 29])
 
 
 @pytest.mark.parametrize(("text", "values"), [SHORT_REPEAT, DIRECT, PATCHED_BASE, DELTA])
-def test_examples_of_the_specification_decode_and_are_cut(text: str, values: list[int]) -> None:
+def test_examples_of_the_specification(text: str, values: list[int]) -> None:
     run = bytes.fromhex(text)
     assert decode_integers(run, len(values), signed=False).tolist() == values
     other, others = bytes.fromhex(DIRECT[0]), DIRECT[1]
@@ -56,7 +56,7 @@ def test_the_widest_numbers_survive_a_cut() -> None:
 
 
 def encode_bytes(values: bytes, rng: random.Random) -> bytes:
-    """Runs as some writer might choose them."""
+    """Runs as any writer might choose them."""
     out, position = b"", 0
     while position < len(values):
         same = 1
@@ -108,6 +108,6 @@ def test_runs_of_bytes_and_bits(seed: int) -> None:
 
 
 @pytest.mark.parametrize("data", [bytes([0x80, 0x00, 0x1F, 0xE0]), bytes([0xC0, 0x00]) + b"\xff" * 11])
-def test_what_is_no_run_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"patches of 72 bits|more than 64 bits"):
+def test_invalid_runs_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"patches have 72 bits|more than 64 bits"):
         span(Form.SIGNED, data + bytes(20), 1)

@@ -47,7 +47,7 @@ def test_types_and_field_ids(case: dict[str, Any]) -> None:
     assert types_of(case) == case["columns"]
 
 
-def test_ids_of_parts_are_those_of_paimon() -> None:
+def test_ids_of_nested_columns_equal_paimons() -> None:
     """Paimon's `SpecialFields`: a base, 1024 for each id of a column, and the depth; keys count downwards."""
     (case,) = (case for case in CASES if case["name"] == "map of arrays")
     base = (2**31 - 1) // 4

@@ -1,4 +1,4 @@
-"""Tagged files that tests of this folder share."""
+"""Tagged files for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lockgate.framework.orc import (
 
 @pytest.fixture(scope="session")
 def large() -> bytes:
-    """Two stripes with streams of several granules, stored as they are."""
+    """Two stripes with streams of several granules, uncompressed."""
     rng = random.Random(5)
     rows = 200_000
     table = pa.table(

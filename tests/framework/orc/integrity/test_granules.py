@@ -1,4 +1,4 @@
-"""Granules, ranges and threads: a read checks whole granules and no more."""
+"""Granules, ranges and threads: a read checks complete granules and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def swap(data: bytes, one: int, other: int, length: int) -> bytes:
     return bytes(changed)
 
 
-def test_granules_that_change_places(large: bytes) -> None:
+def test_swapped_granules_are_detected(large: bytes) -> None:
     """Within a stream, between columns, and between stripes, at granule boundaries."""
     source, tail = opened(large)
     (a, first), (b, _) = (longest(source, tail, 0, encrypted=each) for each in (True, False))
@@ -61,7 +61,7 @@ def test_granules_that_change_places(large: bytes) -> None:
             file.read()
 
 
-def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
+def test_a_read_checks_only_its_granules(large: bytes) -> None:
     class Counting(MemorySource):
         asked: list[tuple[int, int]]
 
@@ -88,7 +88,7 @@ def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
 
 
 @pytest.mark.parametrize("how", ["memory", "file", "path"])
-def test_any_ranges_give_the_bytes_of_the_file(large: bytes, tmp_path: Path, how: str) -> None:
+def test_ranges_return_the_bytes_of_the_file(large: bytes, tmp_path: Path, how: str) -> None:
     (tmp_path / "large.orc").write_bytes(large)
     source, _ = opened({"memory": large, "file": io.BytesIO(large), "path": tmp_path / "large.orc"}[how])  # type: ignore[arg-type]  # sources of several types
     rng = random.Random(3)
@@ -112,8 +112,8 @@ def test_stripes_read_by_many_threads(large: bytes) -> None:
     assert found == [large[start : start + length] for start, length in places]
 
 
-def test_a_file_that_is_replaced_while_it_is_opened(small: bytes) -> None:
-    """Where every read is a request, the tail that was parsed must be the one that was checked."""
+def test_a_file_replaced_during_opening_is_refused(small: bytes) -> None:
+    """For remote files, the parsed tail must be the one that was checked."""
 
     class Remote:
         size = len(small)

@@ -1,4 +1,4 @@
-"""Files changed in every way that comes to mind: all of it is reported, and nothing wrong is ever read."""
+"""Changed files: every change is reported, and no wrong value is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = 300
 
 
 class Recording(MemorySource):
-    """Notes which bytes are read."""
+    """Records which bytes are read."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "<recorded>")
@@ -39,7 +39,9 @@ class Recording(MemorySource):
 
 @dataclass(frozen=True)
 class Sample:
-    """A file, its rows, which of its bytes reading them touches, and where its streams and stripes are."""
+    """A file, its rows, the bytes that reading them accesses, and the locations of its streams and
+    stripes.
+    """
 
     data: bytes
     twin: bytes
@@ -134,7 +136,7 @@ def burst(of: Sample, rng: random.Random) -> bytes:
 
 
 def cut(of: Sample, rng: random.Random) -> bytes:
-    """The end missing, the start missing, or a piece in the middle."""
+    """Remove bytes at the end, at the start, or in the middle."""
     start = rng.randrange(len(of.data))
     return rng.choice(
         [of.data[:start], of.data[start:], of.data[:start] + of.data[start + rng.randint(1, 500) :]]
@@ -161,7 +163,7 @@ def swapped(data: bytes, one: tuple[int, int], other: tuple[int, int]) -> bytes:
 
 
 def swap_streams(of: Sample, rng: random.Random) -> bytes:
-    """Two streams exchanged, of one column or two, of equal length where there are such."""
+    """Exchange two streams, of equal length if possible."""
     one = rng.choice(of.streams)
     alike = [each for each in of.streams if each[1] == one[1] and each != one]
     return swapped(of.data, one, rng.choice(alike or of.streams))
@@ -175,7 +177,7 @@ def swap_stripes(of: Sample, rng: random.Random) -> bytes:
 def transplant(
     places: Callable[[Sample], Sequence[tuple[int, int]]],
 ) -> Callable[[Sample, random.Random], bytes]:
-    """A part from a file with the same rows, keys and layout, at the same place."""
+    """Copy a part from another file with the same rows, keys and layout."""
 
     def change(of: Sample, rng: random.Random) -> bytes:
         start, length = rng.choice(places(of))
@@ -185,7 +187,7 @@ def transplant(
 
 
 def strip(of: Sample, rng: random.Random) -> bytes:
-    """Some, but not all, of what says that there are tags taken away or altered."""
+    """Remove or change some of the items that state that there are tags."""
     with EncryptedOrcFile(of.data, integrity="ignore") as file:
         tail = file._tail
     footer, postscript = proto.Footer(), proto.PostScript()
@@ -237,7 +239,7 @@ def changes(of: Sample, count: int, seed: str) -> Iterator[bytes]:
 
 
 def reported(data: bytes) -> bool:
-    """Whether checking the whole file tells."""
+    """Return whether checking the complete file reports the change."""
     try:
         return verify_file(data, KEYS).status != "verified"
     except LockgateError:
@@ -245,7 +247,7 @@ def reported(data: bytes) -> bool:
 
 
 def is_touched(of: Sample, changed: bytes) -> bool:
-    """Whether reading all rows touches a byte that is changed; always so if bytes moved."""
+    """Return whether reading all rows accesses a changed byte; always if bytes moved."""
     if len(changed) != len(of.data):
         return True
     touched, before, after = (int.from_bytes(each, "big") for each in (of.touched, of.data, changed))
@@ -280,11 +282,11 @@ def test_every_change_is_reported(codec: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "lz4", "zstd"])
-def test_every_one_of_many_changes_is_reported(codec: str) -> None:
+def test_many_changes_are_reported(codec: str) -> None:
     check(codec, 2000, f"slow {codec}")
 
 
-def test_without_the_tags_a_changed_bit_is_another_value() -> None:
+def test_without_tags_a_flipped_bit_changes_a_value() -> None:
     of = sample("none")
     position = of.data.index(struct.pack("<d", of.rows["plain"][3].as_py()))
     changed = bytearray(of.data)

@@ -1,4 +1,4 @@
-"""Modes, keys, whole granules, ranges and threads: what is checked, when, and by whose key."""
+"""Integrity checks by mode and key, of padding, reports, and copies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lockgate.framework.orc.write import assembled_file
 
 
 def without_tags(data: bytes, keep: Callable[[proto.Message], None] = lambda _: None) -> bytes:
-    """The same file as a writer without tags would have made it."""
+    """Return the same file without tags."""
     tail = read_tail(open_source(data))
     footer, postscript = proto.Footer(), proto.PostScript()
     footer.CopyFrom(tail.footer)
@@ -95,7 +95,7 @@ def test_another_mode_is_refused(small: bytes) -> None:
         EncryptedOrcFile(small, KEYS, integrity="verfy")  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_who_has_no_key_is_told_so(small: bytes) -> None:
+def test_without_a_key_the_file_is_unverified(small: bytes) -> None:
     with EncryptedOrcFile(small) as file, pytest.warns(MaskedDataWarning, match="verified"):
         assert file.read()["ssn"].null_count == 10
     report = verify_file(small)
@@ -103,7 +103,7 @@ def test_who_has_no_key_is_told_so(small: bytes) -> None:
     assert verify_file(without_tags(small), KEYS).status == "absent"
 
 
-def test_half_of_the_statements_is_damage_for_everybody(small: bytes) -> None:
+def test_incomplete_tags_are_damage_even_without_a_key(small: bytes) -> None:
     def mark(footer: proto.Message) -> None:
         footer.types[0].attributes.add(key="lockgate.integrity", value="1")
 
@@ -117,7 +117,7 @@ def test_half_of_the_statements_is_damage_for_everybody(small: bytes) -> None:
         assert file.read()["ssn"].to_pylist() == [str(i) for i in range(10)]
 
 
-def test_a_changed_name_of_the_only_key_looks_like_a_key_not_held(small: bytes) -> None:
+def test_a_damaged_key_name_looks_like_a_missing_key(small: bytes) -> None:
     changed = small.replace(b"pii", b"pij")
     assert changed != small
     with EncryptedOrcFile(changed, KEYS) as file:
@@ -164,7 +164,7 @@ def test_a_compressed_footer_is_refused() -> None:
 # --- what is written -------------------------------------------------------------------------------
 
 
-def test_every_file_has_a_key_of_its_own(small: bytes) -> None:
+def test_every_file_has_its_own_mac_key(small: bytes) -> None:
     def tail_tag(data: bytes) -> bytes:
         stored = find_header(read_tail(open_source(data)))
         assert stored is not None
@@ -182,7 +182,7 @@ def test_other_readers_ignore_the_tags(small: bytes) -> None:
     assert found["ssn"].null_count == 10
 
 
-def test_schemas_show_nothing_of_the_tags(small: bytes) -> None:
+def test_schemas_do_not_show_tags(small: bytes) -> None:
     with EncryptedOrcFile(small, KEYS) as file, EncryptedOrcFile(without_tags(small), KEYS) as other:
         assert file.schema.equals(other.schema, check_metadata=True)
         assert file.read().schema.equals(other.read().schema, check_metadata=True)
@@ -227,7 +227,7 @@ def test_rekeying_checks_the_source_and_tags_the_copy(small: bytes, tmp_path: Pa
 
 
 def padded(data: bytes, mac_key: bytes, padding: bytes) -> bytes:
-    """The file with some bytes before its second stripe, sealed again."""
+    """Return the file with bytes inserted before its second stripe, and with a matching tail tag."""
     tail = read_tail(open_source(data))
     stored = find_header(tail)
     assert stored is not None
@@ -251,8 +251,8 @@ def padded(data: bytes, mac_key: bytes, padding: bytes) -> bytes:
     return stripes + statistics + frame(tail.codec, content, tail.block_size) + ending
 
 
-def test_padding_is_no_part_of_a_stripe_but_must_be_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java can pad before a stripe; tags do not cover it, so nothing may be hidden there."""
+def test_padding_must_be_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java may pad before a stripe; tags do not cover padding, so it must have no content."""
     monkeypatch.setattr(assembled_file, "TagMaker", lambda: TagMaker(b"k" * 32))
     table = pa.table({"ssn": [f"{i * 7919:09d}" for i in range(3000)]})
     data = write(table, stripe_size=9000, row_index_stride=500)

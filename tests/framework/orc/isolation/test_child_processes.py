@@ -33,7 +33,7 @@ def fresh_pool() -> Iterator[None]:
     POOL.close()
 
 
-def test_children_are_used_again(fresh_pool: None, encrypted: bytes, keys: MemoryKeyProvider) -> None:
+def test_children_are_reused(fresh_pool: None, encrypted: bytes, keys: MemoryKeyProvider) -> None:
     pids = set()
     for _ in range(5):
         with EncryptedOrcFile(encrypted, keys, isolate=True, threads=1) as file:
@@ -55,7 +55,7 @@ def test_a_child_that_cannot_start(
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "os._exit(0)", "os.kill(os.getpid(), 9)"])
-def test_no_child_is_left_behind(ending: str, tmp_path: Path) -> None:
+def test_children_end_with_their_parent(ending: str, tmp_path: Path) -> None:
     path = tmp_path / "x.orc"
     pa.orc.write_table(pa.table({"a": [1, 2, 3]}), str(path))
     script = f"""
@@ -92,7 +92,7 @@ def running(pid: int) -> bool:
 
 
 def test_a_busy_child_ends_with_its_parent(tmp_path: Path) -> None:
-    """A child that is stuck in the decoder, or stopped, has an alarm that needs no parent."""
+    """A child that hangs in the decoder ends by its alarm, without its parent."""
     path = tmp_path / "x.orc"
     pa.orc.write_table(pa.table({"a": [1, 2, 3]}), str(path))
     script = f"""
@@ -124,7 +124,7 @@ def test_a_busy_child_ends_with_its_parent(tmp_path: Path) -> None:
     assert not running(pid)
 
 
-def test_a_forked_process_has_children_of_its_own(
+def test_a_forked_process_starts_its_own_children(
     fresh_pool: None, encrypted: bytes, keys: MemoryKeyProvider
 ) -> None:
     script = """

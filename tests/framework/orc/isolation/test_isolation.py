@@ -1,4 +1,6 @@
-"""Decoding in a child process: the same rows, and errors where the child crashes, hangs or takes too much."""
+"""Decoding in a child process: the same rows, and errors if the child crashes, hangs or needs too much
+memory.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,7 @@ def test_paths_and_file_systems(encrypted: bytes, keys: MemoryKeyProvider, tmp_p
         assert file.read(["ssn"]).num_rows == 1000
 
 
-def test_damage_is_told_in_the_same_words(written: Callable[..., bytes]) -> None:
+def test_damage_has_the_same_message(written: Callable[..., bytes]) -> None:
     data = written(encrypt=None, mask=None)
     with EncryptedOrcFile(data) as file:
         stripe = file._tail.footer.stripes[1]
@@ -191,7 +193,7 @@ def test_a_crash_is_an_error(
     timer.join()
 
 
-def test_no_file_is_blamed_for_the_one_before(
+def test_a_crash_of_an_earlier_file_is_retried(
     lent: Worker, encrypted: bytes, keys: MemoryKeyProvider
 ) -> None:
     with EncryptedOrcFile(encrypted, keys, isolate=True, threads=1) as file:
@@ -227,7 +229,7 @@ def test_memory_is_bounded(fresh_pool: None) -> None:
 
 @pytest.mark.parametrize("isolate", [True, False])
 @pytest.mark.parametrize("shape", ["text", "inside"])
-def test_text_that_is_none_is_an_error(written: Callable[..., bytes], isolate: bool, shape: str) -> None:
+def test_invalid_utf_8_is_an_error(written: Callable[..., bytes], isolate: bool, shape: str) -> None:
     values: Any = ["needle", "ok", "needle"] if shape == "text" else [[{"a": "needle"}], [], None]
     data = written(pa.table({"s": values, "n": [1, 2, 3]}), encrypt=None, mask=None, compression="none")
     broken = data.replace(b"needle", b"need\xff\xfe")
@@ -240,7 +242,7 @@ def test_text_that_is_none_is_an_error(written: Callable[..., bytes], isolate: b
         assert file.read()["s"].to_pylist() == values
 
 
-def test_the_child_is_told_no_secret(
+def test_the_child_gets_no_secret(
     fresh_pool: None, monkeypatch: pytest.MonkeyPatch, encrypted: bytes, keys: MemoryKeyProvider
 ) -> None:
     monkeypatch.setenv("HADOOP_KEYSTORE_PASSWORD", "shibboleth")
@@ -258,11 +260,11 @@ def test_large_files_have_more_time() -> None:
     sink = io.BytesIO()
     pa.orc.write_table(pa.table({"s": np.random.default_rng(1).bytes(1_000_000).hex(" ").split()}), sink)
     image = pa.py_buffer(sink.getvalue())
-    decoder._left = 0.5
+    decoder._remaining_seconds = 0.5
     table = decoder.table(image)
     assert table.num_rows == 1_000_000
-    assert decoder._left > 0.5 - 60  # what it took was counted, and what it gave
-    decoder._left = -100.0
+    assert decoder._remaining_seconds > 0.5 - 60  # what it took was counted, and what it gave
+    decoder._remaining_seconds = -100.0
     with pytest.raises(pa.ArrowException, match="not decoded within 1 s"):
         decoder.table(image)
 
@@ -274,6 +276,6 @@ def test_other_values_are_refused(isolate: Any, encrypted: bytes) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"deadline": 0}, {"deadline": -1.0}, {"memory": 1024}])
-def test_limits_that_make_no_sense(limits: dict[str, Any]) -> None:
+def test_invalid_limits(limits: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Isolation(**limits)

@@ -1,4 +1,4 @@
-"""Which columns and masks a table may have, as far as Spark's tasks must write them."""
+"""Columns and masks that Spark's tasks support."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reason(data_type: DataType, encrypt: str, mask: str) -> str | None:
         (timestamp(6), "pii:c", "redact:c"),
     ],
 )
-def test_what_java_writes(data_type: DataType, encrypt: str, mask: str) -> None:
+def test_masks_that_java_writes(data_type: DataType, encrypt: str, mask: str) -> None:
     assert reason(data_type, encrypt, mask) is None
 
 
@@ -57,14 +57,14 @@ def test_what_java_writes(data_type: DataType, encrypt: str, mask: str) -> None:
         (array(SHORT), "pii:c", "redact:c;sha256:c._elem", "'c._elem' of type VARCHAR"),
     ],
 )
-def test_a_digest_that_java_would_cut_off(data_type: DataType, encrypt: str, mask: str, column: str) -> None:
+def test_a_digest_that_java_would_truncate(data_type: DataType, encrypt: str, mask: str, column: str) -> None:
     found = reason(data_type, encrypt, mask)
     assert found is not None
     assert column in found
     assert "declare the column as STRING" in found
 
 
-def test_masks_of_plugins_are_python_s_only() -> None:
+def test_java_has_no_masks_of_plugins() -> None:
     fields = fields_from_arrow(pa.schema([("c", pa.string()), ("d", pa.string())]))
     found = why_not_java(Encryption({"d": "pii"}, {"d": Mask("first", ("3",))}), fields)
     assert found is not None
@@ -74,7 +74,7 @@ def test_masks_of_plugins_are_python_s_only() -> None:
     assert "nullify, redact or sha256" in found
 
 
-def test_the_table_knows_every_flat_type() -> None:
+def test_the_table_has_every_flat_type() -> None:
     nested = {Kind.ARRAY, Kind.MAP, Kind.ROW}
     assert set(WRITTEN) == {"nullify", "redact", "sha256"}
     assert WRITTEN["nullify"] == set(Kind) - nested

@@ -28,7 +28,7 @@ def masked_column(values: pa.Array, encrypt: str, mask: str | None) -> pa.Chunke
 
 
 def shout(parameters: Sequence[str]) -> MaskFunction:
-    """Strings become as many exclamation marks as the parameter says."""
+    """Strings become a number of exclamation marks, the mask's parameter."""
     count = int(parameters[0]) if parameters else 1
 
     def mask(values: pa.Array) -> pa.Array:
@@ -67,7 +67,7 @@ def test_plugins_add_masks() -> None:
         parse_encryption("k:s", "shout,x:s", schema)
     with pytest.raises(OptionError, match="no mask 'shoot'; did you mean 'shout'"):
         parse_encryption("k:s", "shoot:s", schema)
-    with pytest.raises(PluginError, match="'broken' made 0 of string of 1 values"):
+    with pytest.raises(PluginError, match="'broken' returned 0 of string for 1 values"):
         parse_encryption("k:s", "broken:s", schema)
 
 

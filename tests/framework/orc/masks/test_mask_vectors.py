@@ -1,4 +1,4 @@
-"""What masks leave of values: the vectors of `tests/fixtures/masks.json`, which the connector runs too."""
+"""Masked values: the vectors of `tests/fixtures/masks.json`, which the connector runs too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks of whole and partly encrypted columns: nested ones, options, and refusals."""
+"""Masks of columns that are encrypted completely or in part: nested columns, options, refusals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def masked_code(row: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("slice_", [(0, 40), (7, 20)])
-def test_only_what_is_named_is_masked(slice_: tuple[int, int]) -> None:
+def test_only_named_parts_are_masked(slice_: tuple[int, int]) -> None:
     people = PEOPLE.slice(*slice_)
     masked = masked_column(people, "k:c.tags._elem,c.codes._value", "sha256:c.tags._elem").to_pylist()
     for row, found in zip(people.to_pylist(), masked, strict=True):
@@ -72,7 +72,7 @@ def test_only_what_is_named_is_masked(slice_: tuple[int, int]) -> None:
         assert found["tags"] == [hashlib.sha256(tag.encode()).hexdigest().upper() for tag in row["tags"]]
 
 
-def test_parts_of_a_column_have_masks_of_their_own() -> None:
+def test_parts_of_a_column_have_their_own_masks() -> None:
     masked = masked_column(PEOPLE, "k:c", "redact:c;nullify:c.tags;redact,Xx1:c.name").to_pylist()
     assert masked[7] == {"name": "X1", "tags": None, "codes": [("x9", 9)]}
     assert masked_column(PEOPLE, "k:c", None).null_count == 40
@@ -83,9 +83,9 @@ def test_parts_of_a_column_have_masks_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("encrypt", "mask", "message"),
     [
-        ("k:c.codes._key", None, "'nullify' makes null of 'c.codes._key', but keys of a map are never null"),
+        ("k:c.codes._key", None, "'nullify' makes 'c.codes._key' null, but keys of a map are never null"),
         ("k:c", "redact:c;nullify:c.codes._key", "keys of a map are never null"),
-        ("k:c", "redact:c.name", "the mask of 'c.name' has no effect, because nothing is left of 'c'"),
+        ("k:c", "redact:c.name", "the mask of 'c.name' has no effect, because .nullify. removes all of 'c'"),
         ("k:c.codes._value", "sha256:c.codes._value", "sha256 masks strings and binaries"),
         ("k:c.name", "hash:c.name", "column 'c.name': there is no mask 'hash'"),
         ("k:c.name", "redact,`X!9`,`x y`:c.name", "the year of times is"),
@@ -104,7 +104,7 @@ def test_masks_are_checked_before_anything_is_written(encrypt: str, mask: str | 
     assert type(caught.value).__module__ == "lockgate.errors"
 
 
-def test_keys_that_have_no_mask_are_refused() -> None:
+def test_masks_that_make_map_keys_null_are_refused() -> None:
     for type_, mask in ((pa.int64(), "sha256"), (pa.binary(), "redact")):
         schema = pa.schema([("m", pa.map_(type_, pa.string()))])
         with pytest.raises(OptionError, match="keys of a map are never null"):
@@ -112,7 +112,7 @@ def test_keys_that_have_no_mask_are_refused() -> None:
         assert parse_encryption("k:m", None, schema).columns == ["m"]
 
 
-def test_options_are_spelled_as_apache_does() -> None:
+def test_options_have_apaches_form() -> None:
     schema = pa.schema(
         [("my col", pa.string()), ("a.b", pa.string()), ("s", pa.struct([("x y", pa.string())]))]
     )

@@ -168,7 +168,7 @@ def test_texts_keep_the_classes_of_their_characters() -> None:
     assert redacted(["Ab1 é"], pa.string(), "X_9") == ["Xb9 é"]
 
 
-def test_ranges_that_are_kept() -> None:
+def test_ranges_to_keep() -> None:
     lamb = [LITTLE_LAMB, "\U0002070e"]
     assert redacted(lamb, pa.string(), "", "", "0:3, -5:-1") == ["Mary xxx 9 xxxxxx xamb!!", lamb[1]]
     assert redacted(lamb, pa.string(), "", "", "-1:-5") == ["Xxxx xxx 9 xxxxxx xxxx..", "ª"]
@@ -207,7 +207,7 @@ def test_ranges_that_are_kept() -> None:
         (1.7976931348623157e308, "1.7976931348623157E308"),
     ],
 )
-def test_doubles_are_spelled_as_java_does(value: float, text: str) -> None:
+def test_doubles_in_javas_notation(value: float, text: str) -> None:
     assert java_double(value) == text
 
 
@@ -229,7 +229,7 @@ def test_wrong_parameters(parameters: tuple[str, ...], message: str) -> None:
 
 
 def test_digits_may_be_any_character() -> None:
-    """Numbers take the value of the character where it has one, and 9 where it has none."""
+    """Numbers get the value of the character, or 9 if it has none."""
     assert redacted([12], pa.int64(), "Xx७") == [77]
     assert redacted([12], pa.int64(), "Xx#") == [99]
     assert redacted([12, 5], pa.int64(), "Xx_") == [12, 5]
@@ -251,7 +251,7 @@ def test_sha256_of_texts_and_binaries() -> None:
     assert digests.to_pylist() == [hashlib.sha256(b"x").digest(), None, hashlib.sha256(b"").digest()]
     assert mask_function(Mask("sha256"))(pa.array([1, 2])).null_count == 2
     for name in ("sha256", "nullify"):
-        with pytest.raises(OptionError, match=f"{name} has no parameters, but is given x"):
+        with pytest.raises(OptionError, match=f"{name} has no parameters, but got x"):
             mask_function(Mask(name, ("x",)))
 
 
@@ -270,7 +270,7 @@ def test_digests_fit_char_and_varchar(kind: str, length: int) -> None:
 
 @given(st.lists(st.none() | st.text()), st.integers(0, 5))
 @settings(max_examples=examples(150))
-def test_texts_are_redacted_alike_one_by_one_and_together(texts: list[str | None], start: int) -> None:
+def test_arrays_are_redacted_like_single_texts(texts: list[str | None], start: int) -> None:
     together = mask_function(Mask("redact", ("Xx9", "", "1:2,-2:-1")))(
         pa.array(texts, pa.string()).slice(start)
     )
@@ -279,7 +279,7 @@ def test_texts_are_redacted_alike_one_by_one_and_together(texts: list[str | None
 
 
 def by_hand(text: str) -> str:
-    """Character by character, by the Unicode categories that Apache ORC's documentation names."""
+    """Arrays and single texts use the Unicode categories of Apache ORC's documentation."""
     import unicodedata
 
     groups = {"Lu": "X", "Ll": "x", "Nd": "9", "Nl": "²", "No": "²"}

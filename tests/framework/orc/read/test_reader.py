@@ -31,7 +31,7 @@ from lockgate.pushdown import col
 
 
 class Refusing(MemoryKeyProvider):
-    """Answers every request with an error."""
+    """Raises an error for every request."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__({})
@@ -41,7 +41,7 @@ class Refusing(MemoryKeyProvider):
         raise self._error
 
 
-def test_without_keys_columns_are_masked_and_say_so(encrypted: bytes, people: pa.Table) -> None:
+def test_without_keys_columns_are_masked_with_a_warning(encrypted: bytes, people: pa.Table) -> None:
     with EncryptedOrcFile(encrypted) as file:
         assert file.masked_columns == ["ssn", "email", "salary"]
         assert [(c.column, str(c.key), c.mask, c.open) for c in file.variants] == [
@@ -90,7 +90,7 @@ def test_a_denied_key_masks_unless_strict(encrypted: bytes) -> None:
         file.read(["ssn"])
 
 
-def test_a_silent_key_service_is_never_taken_for_a_missing_key(encrypted: bytes) -> None:
+def test_an_unavailable_key_service_is_no_missing_key(encrypted: bytes) -> None:
     with pytest.raises(KeyServiceError, match="timed out"):
         EncryptedOrcFile(encrypted, Refusing(KeyServiceError("timed out")))
 
@@ -117,7 +117,7 @@ def test_masks_are_not_written_as_values(encrypted: bytes) -> None:
         write_table(table, io.BytesIO())
 
 
-def test_columns_are_read_in_the_order_asked_for(
+def test_columns_are_read_in_the_requested_order(
     encrypted: bytes, people: pa.Table, keys: MemoryKeyProvider
 ) -> None:
     with EncryptedOrcFile(encrypted, keys, timestamp_unit="us") as file:
@@ -187,7 +187,7 @@ def test_predicates_on_masks_see_masks(encrypted: bytes, people: pa.Table) -> No
 
 
 class RandomAccess:
-    """What a file system's random access object looks like."""
+    """A random access object of a file system."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -324,7 +324,7 @@ def test_times_beyond_nanoseconds(zone: str | None, encrypt: str | None, keys: M
         EncryptedOrcFile(sink, keys, timestamp_unit="ms")  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_the_audit_finds_what_is_not_encrypted_as_it_should_be(people: pa.Table) -> None:
+def test_the_audit_finds_columns_with_wrong_encryption(people: pa.Table) -> None:
     old = MemoryKeyProvider({"pii@0": bytes(16), "fin@0": bytes(32)})
     new = MemoryKeyProvider({"pii@0": bytes(16), "pii@1": bytes(16), "fin@0": bytes(32)})
     sink = io.BytesIO()
@@ -341,7 +341,7 @@ def test_the_audit_finds_what_is_not_encrypted_as_it_should_be(people: pa.Table)
     assert audit_file(plain, {"ssn": "pii", "id": "fin"}) == Audit(("ssn", "id"), ())
 
 
-def test_nothing_shown_holds_a_key(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+def test_texts_of_objects_have_no_key(encrypted: bytes, keys: MemoryKeyProvider) -> None:
     with EncryptedOrcFile(encrypted, keys) as file:
         shown = repr(file) + repr(file.variants) + repr(file._variants) + repr(keys)
     for material in keys._keys._keys.values():

@@ -74,7 +74,9 @@ def stored(nested: pa.Table, keys: MemoryKeyProvider) -> bytes:
 
 
 def cut(value: Any, shape: Any) -> Any:
-    """The parts of a value that `shape` names: a dict for a struct, a list for a list, None for a map."""
+    """Return the parts of a value that `shape` names: a dict for a struct, a list for a list, None for a
+    map.
+    """
     if value is None or shape is True:
         return value
     if isinstance(shape, list):
@@ -121,7 +123,7 @@ def test_parts_of_columns_are_read_by_path(
             table.validate(full=True)
 
 
-def test_a_filter_may_look_at_parts_that_are_not_read(
+def test_a_filter_may_compare_parts_that_are_not_read(
     stored: bytes, nested: pa.Table, keys: MemoryKeyProvider
 ) -> None:
     with EncryptedOrcFile(stored, keys) as file:
@@ -172,7 +174,7 @@ def test_streams_next_to_a_leaf_are_not_read(keys: MemoryKeyProvider) -> None:
         ("nothing.at.all", ""),
     ],
 )
-def test_paths_that_lead_nowhere(stored: bytes, keys: MemoryKeyProvider, path: str, nearest: str) -> None:
+def test_unknown_paths_are_refused(stored: bytes, keys: MemoryKeyProvider, path: str, nearest: str) -> None:
     with EncryptedOrcFile(stored, keys) as file:
         with pytest.raises(ColumnNotFoundError, match=f"there is no column '{path}'.*{nearest}"):
             file.read([path])
@@ -180,7 +182,7 @@ def test_paths_that_lead_nowhere(stored: bytes, keys: MemoryKeyProvider, path: s
             next(file.iter_batches(["id", path]))
 
 
-def test_every_column_has_a_path_that_finds_it(stored: bytes) -> None:
+def test_every_column_is_found_by_its_path(stored: bytes) -> None:
     types = read_tail(open_source(stored)).types
     for column in range(1, len(types)):
         path = types.path(column)

@@ -1,4 +1,4 @@
-"""Every type of ORC that Arrow has, in every codec, in many stripes, empty, and of other writers."""
+"""All types of ORC that Arrow supports: in each codec, in many stripes, empty, and from other writers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_every_type(codec: str, keys: MemoryKeyProvider) -> None:
 
 
 def test_a_union() -> None:
-    """Arrow writes dense ones and reads sparse ones."""
+    """Arrow writes dense unions and reads sparse ones."""
     kinds = pa.array([row % 2 for row in range(100)], pa.int8())
     places = pa.array([row // 2 for row in range(100)], pa.int32())
     children = [pa.array(range(50)), pa.array([f"text {row}" for row in range(50)])]
@@ -157,7 +157,7 @@ def test_plain_files_of_other_writers(codec: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["LZO", "BROTLI"])
-def test_codecs_that_are_not_supported(codec: str) -> None:
+def test_unsupported_codecs(codec: str) -> None:
     sink = io.BytesIO()
     pyarrow.orc.write_table(pa.table({"a": [1]}), sink)
     data = sink.getvalue()

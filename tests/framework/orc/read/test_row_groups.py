@@ -1,4 +1,4 @@
-"""Skipping by file, stripe, row group, Bloom filter and dictionary: the result is full scan, then filter."""
+"""Skipping files, stripes and row groups gives the same result as a full scan with a filter."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(
 
 @pytest.fixture(autouse=True)
 def no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row groups are small here; each is to be skipped for itself."""
+    """Disable reading of gaps, since the row groups of these tests are small."""
     monkeypatch.setattr(row_groups, "GAP_ROWS", 0)
 
 
@@ -90,14 +90,14 @@ UNHURRIED = {
 
 @settings(max_examples=20, **UNHURRIED)
 @given(data=st.data())
-def test_the_result_is_full_scan_then_filter(data: st.DataObject) -> None:
+def test_skipping_equals_a_full_scan(data: st.DataObject) -> None:
     check_skipping(data)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, **UNHURRIED)
 @given(data=st.data())
-def test_the_result_is_full_scan_then_filter_very_often(data: st.DataObject) -> None:
+def test_skipping_equals_a_full_scan_very_often(data: st.DataObject) -> None:
     check_skipping(data)
 
 
@@ -139,7 +139,7 @@ def test_a_point_lookup_reads_one_row_group() -> None:
     assert (none.num_rows, report.row_groups_read) == (0, 1)
 
 
-def test_statistics_of_file_and_stripes_come_first() -> None:
+def test_statistics_of_file_and_stripes_are_checked_first() -> None:
     table = pa.table({"id": range(1000), "secret": range(5000, 6000)})
     data = written(table, encrypt="k:secret", stripe_size=2000, row_index_stride=100)
     _, report = read(data, None)
@@ -151,7 +151,7 @@ def test_statistics_of_file_and_stripes_come_first() -> None:
     assert (found.num_rows, report.stripes_read, report.row_groups_read) == (1, 1, 1)
 
 
-def test_bloom_filters_are_asked_where_statistics_cannot_say() -> None:
+def test_bloom_filters_skip_where_statistics_cannot() -> None:
     rows = 4000
     numbers = [number * 7919 % 30_011 for number in range(rows)]
     table = pa.table(
@@ -185,8 +185,8 @@ def test_bloom_filters_are_asked_where_statistics_cannot_say() -> None:
             assert report.bloom_skips > 5, name
 
 
-def test_the_filters_of_tinyints_are_not_believed() -> None:
-    """ORC's C++ writer hashes them after it has overwritten them."""
+def test_bloom_filters_of_tinyint_are_ignored() -> None:
+    """ORC's C++ writer hashes these values after overwriting them."""
     rng = random.Random(3)
     numbers = [rng.choice([1, *range(-128, 128, 5)]) for _ in range(1500)]
     table = pa.table({"id": range(1500), "tiny": pa.array(numbers, pa.int8())})
@@ -198,8 +198,8 @@ def test_the_filters_of_tinyints_are_not_believed() -> None:
         assert report.bloom_skips == 0
 
 
-def test_early_times_have_no_filters() -> None:
-    """Arrow hashes what it is given: whole seconds. Stripes without such times keep theirs."""
+def test_early_times_have_no_bloom_filters() -> None:
+    """Arrow would hash the whole seconds that it writes. Stripes without early times keep their filters."""
     moments = pa.array([-7 * 10**6 - 1, *range(10**9, 3999 * 10**9, 10**9)], pa.timestamp("us"))
     table = pa.table({"id": range(len(moments)), "moment": moments})
     for encrypt in (None, "k:moment"):
@@ -241,7 +241,7 @@ def test_a_stripe_whose_dictionary_holds_no_match_is_skipped() -> None:
         assert (found.num_rows, report.dictionary_skips) == (2000, 0)
 
 
-def test_without_the_key_the_mask_is_judged() -> None:
+def test_without_the_key_the_mask_is_compared() -> None:
     table = pa.table({"id": range(1000), "ssn": [f"{row:09d}" for row in range(1000)]})
     data = written(table, encrypt="k:ssn", row_index_stride=100, bloom_filter_columns=["ssn"])
     with pytest.warns(MaskedDataWarning):
@@ -264,7 +264,7 @@ def test_nested_columns_are_read_in_whole_stripes() -> None:
     assert (found.num_rows, report.row_groups_read, report.stripes_read) == (0, 0, 0)
 
 
-def test_small_gaps_are_read_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_gaps_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"id": range(10_000)})
     data = written(table, row_index_stride=100)
     monkeypatch.setattr(row_groups, "GAP_ROWS", 300)
@@ -276,9 +276,7 @@ def test_small_gaps_are_read_along(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "change", ["writer", "old writer", "old C++", "no stride", "no index", "few numbers", "behind"]
 )
-def test_an_index_that_is_not_to_be_relied_on_is_left_alone(
-    change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreliable_indexes_are_ignored(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"id": range(1000), "text": [str(row) for row in range(1000)]})
     data = written(table, row_index_stride=100)
     wanted = col("id").isin([5, 555])
@@ -318,7 +316,7 @@ def _spoil_indexes(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ColumnStreams, "row_index", spoiled)
 
 
-def test_positions_inside_a_stream_that_do_not_fit_it_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_that_do_not_fit_their_stream_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockgate.framework.orc.read.row_index import ColumnStreams
 
     original = ColumnStreams.row_index

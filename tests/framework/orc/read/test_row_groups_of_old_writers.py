@@ -1,4 +1,4 @@
-"""Files of old and odd writers, from Apache ORC's examples: skipping never changes the answer."""
+"""Files of old and unusual writers, from Apache ORC's examples: skipping does not change the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_result_is_full_scan_then_filter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_equals_a_full_scan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_groups, "GAP_ROWS", 0)
     rng = random.Random(name)
     skipped = 0
@@ -46,14 +46,14 @@ def test_the_result_is_full_scan_then_filter(name: str, monkeypatch: pytest.Monk
     assert (skipped > 0) is bool(FILES[name])
 
 
-def test_a_value_whose_hash_is_wrong_in_the_filter_is_found() -> None:
-    """Of 18000000000 versions up to 1.7.0 of the C++ writer computed another hash."""
+def test_wrong_hashes_in_bloom_filters_are_ignored() -> None:
+    """Versions up to 1.7.0 of the C++ writer computed a wrong hash of 18000000000."""
     with EncryptedOrcFile(FOLDER / "bad_bloom_filter_1.6.11.orc") as file:
         (column,) = (field.name for field in file.schema if field.type == pa.int64())
         assert file.read(predicate=col(column) == 18_000_000_000).num_rows == 1
 
 
-def test_statistics_that_are_known_to_be_wrong_are_not_looked_at() -> None:
+def test_wrong_statistics_are_ignored() -> None:
     with EncryptedOrcFile(FOLDER / "over1k_bloom.orc") as file:
         tail = file._tail
         decimals = {field.name for field in file.schema if pa.types.is_decimal(field.type)}

@@ -68,7 +68,7 @@ def test_times_in_nested_columns(encrypt: str | None, keys: MemoryKeyProvider) -
 
 
 @pytest.mark.parametrize("encrypt", [None, "pii:fine,inner"])
-def test_digits_beyond_microseconds_are_found_in_any_year(
+def test_times_finer_than_microseconds_are_found_in_any_year(
     encrypt: str | None, keys: MemoryKeyProvider
 ) -> None:
     nanos, micros = pa.timestamp("ns"), pa.timestamp("us")

@@ -1,4 +1,4 @@
-"""Stripes on several threads: in order, bounded, and none left running."""
+"""Stripes on several threads: results in order, bounded memory, and no thread left running."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def workers() -> list[threading.Thread]:
 
 
 def take(items: Iterator[Any], into: list[Any]) -> None:
-    """Like `into.extend(items)`, but keeps what came before an error."""
+    """Like `into.extend(items)`, but keeps the items before an error."""
     for item in items:
         into.append(item)
 
@@ -59,7 +59,7 @@ def test_rows_keep_their_order(many: bytes, keys: MemoryKeyProvider, threads: in
         assert found["id"].to_pylist() == [*range(100), *range(39_900, 40_000)]
 
 
-def test_memory_is_given_back_between_the_stripes_of_huge_files(
+def test_memory_is_released_between_the_stripes_of_huge_files(
     many: bytes, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[int] = []
@@ -82,7 +82,7 @@ def test_memory_is_given_back_between_the_stripes_of_huge_files(
 
 
 class Held(bytearray):
-    """Memory of a column, which says when nothing holds it any more."""
+    """Memory of a column that reports when it is freed."""
 
 
 class Live:
@@ -108,7 +108,7 @@ class Live:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_no_more_than_one_stripe_a_thread_and_one_are_held(
+def test_at_most_one_stripe_for_each_thread_and_one_are_in_memory(
     many: bytes, keys: MemoryKeyProvider, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = Live(StripeDecoder.decode)
@@ -150,14 +150,14 @@ def test_closing_early_leaves_no_thread(many: bytes, keys: MemoryKeyProvider) ->
         assert file.last_read.stripes_read <= 4
 
 
-def test_an_iterator_that_is_never_asked_starts_no_thread(many: bytes, keys: MemoryKeyProvider) -> None:
+def test_an_unused_iterator_starts_no_thread(many: bytes, keys: MemoryKeyProvider) -> None:
     with EncryptedOrcFile(many, keys, threads=3) as file:
         batches = file.iter_batches()
         assert not workers()
         del batches
 
 
-def test_an_error_comes_in_its_place_and_ends_the_work() -> None:
+def test_an_error_is_raised_in_order_and_ends_the_work() -> None:
     begun: list[int] = []
 
     def work(item: int) -> int:

@@ -1,4 +1,4 @@
-"""Files of other machines: only the bytes that are needed are read, in few reads."""
+"""Remote files: only the needed bytes are read, with few requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = 60_000
 
 
 class Counting(AbstractFileSystem):
-    """A file system of fsspec with one file that notes every range that is asked of it."""
+    """An fsspec file system with one file that records every requested range."""
 
     protocol = "counting"
     cachable = False
@@ -67,7 +67,7 @@ class CountedFile(AbstractBufferedFile):
 
 
 class Positioned:
-    """The least that can be read: `read_at` and `size`."""
+    """A minimal source: `read_at` and `size`."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -227,7 +227,7 @@ def test_every_file_system(
         EncryptedOrcFile((local, str(tmp_path / "absent.orc")))
 
 
-def test_which_source_stands_for_what(encrypted: bytes, tmp_path: Path) -> None:
+def test_kinds_of_sources(encrypted: bytes, tmp_path: Path) -> None:
     path = tmp_path / "people.orc"
     path.write_bytes(encrypted)
     memory = MemoryFileSystem()
@@ -260,7 +260,7 @@ def test_near_ranges_are_read_together() -> None:
     assert source.take() == []
 
 
-def test_a_source_that_gives_less_than_it_has(wide: bytes, keys: MemoryKeyProvider) -> None:
+def test_a_source_that_returns_too_few_bytes(wide: bytes, keys: MemoryKeyProvider) -> None:
     source = Positioned(wide)
     with EncryptedOrcFile(source, keys) as file:
         source.data = wide[: len(wide) // 3]
@@ -277,7 +277,7 @@ def test_reads_of_a_plain_file_object_do_not_mix(
             assert file.read().equals(wide_table)
 
 
-def test_mapped_pages_are_let_go(
+def test_mapped_pages_are_released(
     wide: bytes,
     wide_table: pa.Table,
     keys: MemoryKeyProvider,
@@ -304,7 +304,7 @@ def test_mapped_pages_are_let_go(
 
 
 @pytest.mark.parametrize("mode", ["text", "closed", "address", "one name"])
-def test_what_is_no_file_to_read_is_said(
+def test_other_arguments_are_refused_with_the_reason(
     mode: str, wide: bytes, keys: MemoryKeyProvider, tmp_path: Path
 ) -> None:
     path = tmp_path / "wide.orc"

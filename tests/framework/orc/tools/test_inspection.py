@@ -1,4 +1,4 @@
-"""What a file is said to hold and to reveal, with its keys and without."""
+"""The reported content and disclosure of a file, with and without keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_with_the_keys(encrypted: bytes, keys: MemoryKeyProvider, people: pa.Tab
     )
 
 
-def test_without_keys_nothing_true_is_told(written: Callable[..., bytes], keys: MemoryKeyProvider) -> None:
+def test_without_keys_only_masks_are_described(
+    written: Callable[..., bytes], keys: MemoryKeyProvider
+) -> None:
     table = pa.table({"id": range(50), "code": [f"secret-{i % 2}" for i in range(50)]})
     data = written(table, encrypt="pii:code", mask=None)
     assert "secret-1" in str(inspect_file(data, keys))
@@ -60,7 +62,7 @@ def test_without_keys_nothing_true_is_told(written: Callable[..., bytes], keys: 
         inspect_file(data, MemoryKeyProvider({"pii@0": bytes(16)}))
 
 
-def test_what_is_revealed_is_said(written: Callable[..., bytes]) -> None:
+def test_disclosure_is_complete(written: Callable[..., bytes]) -> None:
     table = pa.table(
         {
             "id": range(400),
@@ -120,7 +122,7 @@ def test_a_file_cannot_steer_the_terminal(written: Callable[..., bytes]) -> None
     assert "\x1b" not in text
 
 
-def test_paths_are_spelled_as_in_orc_encrypt(written: Callable[..., bytes]) -> None:
+def test_paths_have_the_form_of_orc_encrypt(written: Callable[..., bytes]) -> None:
     nested = pa.struct([("b", pa.int32()), ("l", pa.list_(pa.string()))])
     table = pa.table(
         {
@@ -150,8 +152,8 @@ def test_inspection_shows_tags_and_who_can_check_them(
     assert not any("integrity tags" in each for each in found.reveals)
 
 
-def test_a_tail_that_was_changed(encrypted: bytes, keys: MemoryKeyProvider) -> None:
-    """A damaged file is described too: somebody has to find out what happened."""
+def test_a_changed_tail(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    """Inspection also describes damaged files, to help find the cause."""
     place = encrypted.rindex(b"street")
     changed = encrypted[:place] + b"STREET" + encrypted[place + 6 :]
     found = inspect_file(changed, keys)
@@ -176,7 +178,7 @@ def test_keys_and_streams(encrypted: bytes, keys: MemoryKeyProvider) -> None:
     assert not any(each.held for each in inspect_file(encrypted).keys)
 
 
-def test_what_encloses_an_encrypted_part_is_said() -> None:
+def test_disclosure_names_the_parents_of_encrypted_parts() -> None:
     samples = Path(__file__).resolve().parents[3] / "fixtures"
     part = EncryptedPart("a.b", "pii@0", "AES_CTR_128", "redact,9", False, 10, (3, 5), 1, True)
     tail = read_tail(open_source(next(samples.rglob("*.orc"))))
@@ -188,7 +190,9 @@ def test_what_encloses_an_encrypted_part_is_said() -> None:
 
 
 def test_bloom_filters_that_leak(written: Callable[..., bytes]) -> None:
-    """ORC's Java library leaves those of an encrypted column in the clear; our writer encrypts them."""
+    """ORC's Java library leaves Bloom filters of encrypted columns in the clear; Lockgate's writer encrypts
+    them.
+    """
     java = Path(__file__).resolve().parents[3] / "fixtures" / "orc" / "java-zlib.orc"
     found = inspect_file(java)
     assert [part.column for part in found.encrypted if part.leaked_bloom_filters] == ["ssn"]

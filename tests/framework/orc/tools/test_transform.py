@@ -1,4 +1,4 @@
-"""Whole files put under other keys, decrypted and encrypted: nothing is lost, and nothing shows."""
+"""Rekeying, decrypting and encrypting files: no value is lost or exposed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import StreamKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.stripe import read_stripe
-from lockgate.framework.orc.integrity.tag_maker import forget_tags
+from lockgate.framework.orc.integrity.tag_maker import remove_tags
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
 
 TESTDATA = os.environ.get("LOCKGATE_TESTDATA")
@@ -47,13 +47,13 @@ def rewritten(function: Callable[..., Any], source: Any, *arguments: Any, **opti
 
 
 def contents(data: bytes, keys: Any) -> tuple[Any, ...]:
-    """Everything that a holder of the keys is told."""
+    """Return everything that a holder of the keys can read."""
     with EncryptedOrcFile(data, keys, strict=True) as file:
         return file.read(), file.statistics, file.stripe_statistics, file.num_stripes
 
 
 def masks(data: bytes) -> list[tuple[Any, ...]]:
-    """What everyone is told: masked streams as they are stored, stripe by stripe."""
+    """Return what anyone can read: the stored unencrypted streams, stripe by stripe."""
     with EncryptedOrcFile(data) as file:
         return [
             (each.kind, each.column, bytes(file._source.read_at(each.offset, each.length)))
@@ -92,8 +92,8 @@ def test_rekey_keeps_everything_but_the_keys(
         EncryptedOrcFile(after, keys, strict=True)
 
 
-def test_a_key_renamed_past_another(encrypted: bytes, keys: MemoryKeyProvider) -> None:
-    """The order of the variants follows the names of their keys, so they trade places in every stripe."""
+def test_a_renamed_key_changes_the_order_of_variants(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    """Variants are ordered by the names of their keys, so their order changes in every stripe."""
     after = rewritten(rekey, encrypted, keys, new_keys=NEW, rename={"pii": "aaa"})
     assert contents(after, NEW) == contents(encrypted, keys)
     with EncryptedOrcFile(after, NEW) as file:
@@ -105,7 +105,7 @@ def test_a_key_renamed_past_another(encrypted: bytes, keys: MemoryKeyProvider) -
     assert len(back) == len(rewritten(rekey, encrypted, keys))
 
 
-def test_fresh_local_keys_under_the_same_master_keys(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+def test_new_local_keys_with_the_same_master_keys(encrypted: bytes, keys: MemoryKeyProvider) -> None:
     after = rewritten(rekey, encrypted, keys)
     assert contents(after, keys) == contents(encrypted, keys)
     assert not ciphertexts(after) & ciphertexts(encrypted)
@@ -171,7 +171,7 @@ def test_one_file_object_is_not_read_and_written(encrypted: bytes, keys: MemoryK
 
 
 def unmarked(schema: pa.Schema) -> pa.Schema:
-    """The schema without what readers say of the columns that they decrypted."""
+    """Return the schema without the marks of decrypted columns."""
     kept = [{key: text for key, text in (each.metadata or {}).items() if key != ENCRYPTED} for each in schema]
     return pa.schema([each.with_metadata(left or None) for each, left in zip(schema, kept, strict=True)])
 
@@ -209,7 +209,7 @@ def test_encrypt_then_decrypt(
         encrypt_file(plain, io.BytesIO(), encrypt=" ", keys=keys)
 
 
-def test_encrypt_that_fails_leaves_the_file(
+def test_a_failed_encryption_keeps_the_file(
     written: Callable[..., bytes], keys: MemoryKeyProvider, tmp_path: Path
 ) -> None:
     path = tmp_path / "people.orc"
@@ -255,7 +255,7 @@ def merged(files: list[bytes], keys: MemoryKeyProvider) -> bytes:
     codec, block = tails[0].codec, tails[0].block_size
     footer, metadata = proto.Footer(), proto.Metadata()
     footer.CopyFrom(tails[0].footer)
-    forget_tags(footer)  # Java merges no files whose user metadata differ; those without tags it does.
+    remove_tags(footer)  # Java merges no files whose user metadata differ; those without tags it does.
     footer.number_of_rows = sum(tail.footer.number_of_rows for tail in tails)
     del footer.stripes[:], footer.statistics[:]
     footer.statistics.extend(
@@ -294,7 +294,7 @@ def merged(files: list[bytes], keys: MemoryKeyProvider) -> bytes:
     return bytes(out + ending + bytes([len(ending)]))
 
 
-def test_a_merged_file_whose_stripes_have_keys_of_their_own(
+def test_a_merged_file_with_keys_for_each_stripe(
     written: Callable[..., bytes], people: pa.Table, keys: MemoryKeyProvider
 ) -> None:
     before = merged([written(), written(people.slice(500))], keys)
@@ -326,7 +326,7 @@ def test_a_column_under_two_keys_is_refused(
 
     original = transform.read_tail
     monkeypatch.setattr(transform, "read_tail", doubled)
-    with pytest.raises(UnsupportedError, match="several keys at once"):
+    with pytest.raises(UnsupportedError, match="several keys"):
         rekey(encrypted, io.BytesIO(), keys)
 
 
@@ -356,7 +356,7 @@ def test_a_file_of_orcs_java_writer() -> None:
     compression=st.sampled_from(["none", "zstd", "zlib", "snappy", "lz4"]),
     encrypt=st.sampled_from(["k:n", "k:t", "k:n,t", "k:n;a:t", "a:n;k:t,l"]),
 )
-def test_every_way_round_gives_the_same_rows(
+def test_all_orders_of_transformations_keep_the_rows(
     values: list[tuple[int | None, str | None]], compression: str, encrypt: str
 ) -> None:
     old = MemoryKeyProvider({"k@0": os.urandom(16), "a@0": os.urandom(32)})

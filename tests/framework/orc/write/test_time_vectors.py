@@ -1,4 +1,4 @@
-"""Times that ORC files can hold: vectors of `tests/fixtures/orc_times.json`, which the connector runs too."""
+"""Times that ORC supports: vectors of `tests/fixtures/orc_times.json`, which the connector runs too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table(micros: list[int]) -> pa.Table:
     return pa.table({"c": pa.array(micros, pa.timestamp("us"))})
 
 
-def test_times_that_are_held() -> None:
+def test_supported_times_round_trip() -> None:
     sink = io.BytesIO()
     write_table(table(VECTOR["held"]), sink)
     with EncryptedOrcFile(sink, timestamp_unit="us") as file:
@@ -28,7 +28,7 @@ def test_times_that_are_held() -> None:
 
 
 @pytest.mark.parametrize("micros", VECTOR["refused"])
-def test_times_that_are_refused(micros: int) -> None:
+def test_unsupported_times_are_refused(micros: int) -> None:
     with pytest.raises(UnsupportedError, match="1970"):
         EarlyTimes(table([micros]), {"c": 1}, {"c": "c"})
     with pytest.raises(UnsupportedError, match="column 'c'"):

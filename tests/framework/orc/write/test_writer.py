@@ -1,4 +1,4 @@
-"""The writer: bounded memory, stripes and row groups, CHAR and VARCHAR, metadata, and what is refused."""
+"""The writer: bounded memory, stripes and row groups, CHAR and VARCHAR, metadata, and refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 
 
 class Nowhere:
-    """A sink that counts and forgets."""
+    """A sink that counts bytes and discards them."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -69,7 +69,7 @@ def test_memory_is_bounded_by_stripes_not_by_the_file(encrypt: str | None, keys:
     assert max(alive) < 24 * MIB < rows_in_memory / 10
 
 
-def test_stripes_and_row_groups_have_the_size_asked_for(keys: MemoryKeyProvider) -> None:
+def test_stripes_and_row_groups_have_the_requested_size(keys: MemoryKeyProvider) -> None:
     numbers = np.random.default_rng(1).integers(0, 2**62, 200_000)
     table = pa.table({"a": numbers, "b": numbers[::-1]})
     sizes = {}
@@ -232,7 +232,7 @@ def test_dictionaries_are_written_where_they_help(keys: MemoryKeyProvider) -> No
 
 
 class FailingSink(io.BytesIO):
-    """A sink that fails after so many writes, once."""
+    """A sink that fails once, after a number of writes."""
 
     left = sys.maxsize
 
@@ -246,10 +246,8 @@ class FailingSink(io.BytesIO):
 @pytest.mark.parametrize(
     ("encrypt", "writes"), [(None, 1), (None, 3), ("pii:a", 1), ("pii:a", 3), ("pii:a", 6)]
 )
-def test_a_file_that_failed_is_not_continued(
-    encrypt: str | None, writes: int, keys: MemoryKeyProvider
-) -> None:
-    """What came next would be encrypted, or tagged, by counters that have been used, and rows be missing."""
+def test_a_failed_file_cannot_be_continued(encrypt: str | None, writes: int, keys: MemoryKeyProvider) -> None:
+    """Later data would be encrypted and tagged with used counters, and rows would be missing."""
     table = pa.table({"a": ["x", "y"]})
     sink = FailingSink()
     writer = OrcWriter(sink, table.schema, encrypt=encrypt, keys=keys)
@@ -258,9 +256,9 @@ def test_a_file_that_failed_is_not_continued(
     with pytest.raises(OSError, match="no room"):
         writer.close()
     size = len(sink.getvalue())
-    with pytest.raises(InputError, match="was given up, or failed to be written"):
+    with pytest.raises(InputError, match="was aborted, or writing it failed"):
         writer.close()
-    with pytest.raises(InputError, match="was given up, or failed to be written"):
+    with pytest.raises(InputError, match="was aborted, or writing it failed"):
         writer.write(table)
     assert len(sink.getvalue()) == size
 
@@ -277,12 +275,12 @@ def test_a_finished_file_takes_no_more_rows(keys: MemoryKeyProvider) -> None:
         assert writer.close() == written
 
 
-def test_text_is_no_sink() -> None:
+def test_text_files_are_refused_as_sinks() -> None:
     with pytest.raises(InputError, match="to a binary file object, not to a StringIO"):
         write_table(pa.table({"a": ["x"]}), io.StringIO())
 
 
-def test_rows_of_other_types_are_stored_as_given_or_refused() -> None:
+def test_rows_of_other_types_are_stored_exactly_or_refused() -> None:
     schema = pa.schema([("v", pa.float32()), ("s", pa.struct([("a", pa.int64())])), ("t", pa.time32("ms"))])
     rows = {"v": [1.5, 0.1], "s": [{"a": 1}] * 2, "t": pa.array([1, 2], pa.time32("ms"))}
     sink = io.BytesIO()
@@ -326,7 +324,7 @@ def test_rows_of_other_types_are_stored_as_given_or_refused() -> None:
         (pa.time32("ms"), 5, pa.int64(), None),
     ],
 )
-def test_values_of_another_unit_are_converted_or_refused(
+def test_times_of_another_unit_are_converted_or_refused(
     given: pa.DataType,
     number: int,
     kind: pa.DataType,
@@ -335,7 +333,7 @@ def test_values_of_another_unit_are_converted_or_refused(
     value: Callable[[Any], Any],
     tmp_path: Path,
 ) -> None:
-    """A time of five seconds was stored as five milliseconds."""
+    """Units must not be ignored: five seconds were once stored as five milliseconds."""
     rows = pa.table({"t": pa.array([value(number)], make(given))})
     schema = pa.schema([("t", make(kind))])
     path = tmp_path / "a.orc"
