@@ -71,7 +71,7 @@ def _stored(target: pa.Field, field: pa.Field, column: pa.ChunkedArray) -> pa.Ch
         except pa.ArrowInvalid:  # its message has a value, which must not be shown
             raise InputError(
                 f"column {field.name!r} is {column.type} in the rows and is stored as {type_}: not all of "
-                "its values fit; convert them first"
+                "its values fit; convert its values first"
             ) from None
     return column.cast(field.type)
 

@@ -173,7 +173,7 @@ def test_unsupported_codecs(codec: str) -> None:
 def test_a_stripe_is_decoded_in_parts(
     most: int, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockgate.framework.orc.read.stripe_decoder.PART", most)
+    monkeypatch.setattr("lockgate.framework.orc.read.stripe_decoder.PART_BYTES", most)
     late = pa.array([datetime.datetime(9000, 1, 1), None, MOMENT] * 1000, pa.timestamp("us"))
     rows = TYPES.append_column("late", late).append_column("a.b", TYPES["int"])
     sink = io.BytesIO()
