@@ -8,70 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes, group_codes
-from lockgate.framework.store.merge.merge_numbers import Product, Sum
-from lockgate.framework.store.merge.merge_picks import (
-    Extreme,
-    First,
-    FirstNonNull,
-    Key,
-    Last,
-    LastNonNull,
-    Pick,
-    SetInGroup,
-)
+from lockgate.framework.store.merge.merge_functions import SEQUENCE, State, function_of
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
-    LAST,
-    SEQUENCE,
-    SET,
     ColumnMerge,
     MergePlan,
     RowKind,
     SequenceGroup,
 )
-from lockgate.framework.store.merge.merge_sets import Bitmaps, HllSketches, LongBitmaps, ThetaSketches
-from lockgate.framework.store.merge.merge_values import (
-    Collect,
-    ListAgg,
-    MergeMap,
-    MergeMapByTime,
-    NestedPartialUpdate,
-    NestedUpdate,
-    Value,
-)
 from lockgate.framework.store.merge.sequence_order import by_sequence
-
-State: TypeAlias = Pick | Sum | Product | Value
-
-_PICKS: dict[str, type[Pick]] = {
-    LAST: Key,
-    SET: SetInGroup,
-    "last_value": Last,
-    "last_non_null_value": LastNonNull,
-    "first_value": First,
-    "first_non_null_value": FirstNonNull,
-    "max": Extreme,
-    "bool_or": Extreme,
-}
-VALUES: dict[str, type[Value]] = {
-    "listagg": ListAgg,
-    "rbm32": Bitmaps,
-    "rbm64": LongBitmaps,
-    "hll_sketch": HllSketches,
-    "theta_sketch": ThetaSketches,
-    "collect": Collect,
-    "merge_map": MergeMap,
-    "merge_map_with_keytime": MergeMapByTime,
-    "nested_update": NestedUpdate,
-    "nested_partial_update": NestedPartialUpdate,
-}
 
 
 @dataclass(frozen=True)
@@ -112,7 +64,7 @@ class _Engine:
         self.removed = np.zeros(count, np.bool_)
         chosen = [column for column in plan.columns if column.name in table.column_names]
         self.columns = [
-            (column, _state(column, table[column.name], count))
+            (column, function_of(column.function).state(column, table[column.name], count))
             for column in chosen
             if column.function != SEQUENCE
         ]
@@ -280,18 +232,6 @@ def _ranks(table: pa.Table, names: Sequence[str]) -> Codes:
     ranks = np.empty(count, np.int64)
     ranks[order] = np.cumsum(turns)
     return ranks
-
-
-def _state(column: ColumnMerge, values: pa.ChunkedArray, keys: int) -> State:
-    if column.function in VALUES:
-        return VALUES[column.function](column, values, keys)
-    if column.function == "sum":
-        return Sum(column.name, values, keys)
-    if column.function == "product":
-        return Product(column.name, values, keys)
-    if column.function in ("min", "bool_and"):
-        return Extreme(values, keys, least=True)
-    return _PICKS[column.function](values, keys)
 
 
 def _retract(column: ColumnMerge, state: State, at: Codes, rows: Codes, *, late: bool = False) -> None:

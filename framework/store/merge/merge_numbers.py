@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
 from lockgate.framework.store.merge.group_codes import Codes
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.merge.merge_plan import ColumnMerge
 
 # Products whose size as a floating number is below this fit into 64 bits for certain.
 _SURELY_FITS = float(2**62)
@@ -22,10 +25,10 @@ _SURELY_FITS = float(2**62)
 class Number(ABC):
     """A number a key; null until a row has one."""
 
-    def __init__(self, name: str, column: pa.ChunkedArray, keys: int) -> None:
-        self._name = name
+    def __init__(self, plan: ColumnMerge, column: pa.ChunkedArray, keys: int) -> None:
+        self._name = plan.name
         self._type = column.type
-        self._arithmetic = _arithmetic(name, column.type)
+        self._arithmetic = _arithmetic(plan.name, column.type)
         self._valid = column.is_valid().to_numpy() if column.null_count else np.ones(len(column), np.bool_)
         self._values = self._arithmetic.values(column)
         self._state = np.zeros(keys, self._values.dtype)

@@ -11,29 +11,22 @@ from typing import Any
 from lockgate.errors import OptionError, UnsupportedError, nearest
 from lockgate.framework import options as table_options
 from lockgate.framework.options import MERGE_COLUMN_OPTIONS, Option, T, parse_names
+from lockgate.framework.store.merge.merge_functions import FUNCTIONS, LAST, SEQUENCE, SET
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     DEDUPLICATE,
     ENGINES,
     FIRST_ROW,
-    FUNCTIONS,
     KEY_PREFIX,
-    LAST,
     PARTIAL_UPDATE,
-    SEQUENCE,
     SEQUENCE_NUMBER,
-    SET,
     ColumnMerge,
     MergePlan,
     SequenceGroup,
 )
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable
-from lockgate.framework.types import MAX_LENGTH, DataType, Kind
-
-_NUMBERS = frozenset(
-    {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
-)
+from lockgate.framework.types import DataType, Kind
 
 
 def merge_plan(schema: TableSchema) -> MergePlan | None:
@@ -244,9 +237,11 @@ def _chosen(schema: TableSchema, name: str) -> str | None:
 
 def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
     data_type = schema.field(column.name).type
-    reason = _why_not(column.function, data_type)
-    if reason:
-        raise OptionError(f"column {column.name!r} of type {data_type}: {column.function!r} {reason}")
+    takes = FUNCTIONS[column.function].takes
+    if not takes.contains(data_type):
+        raise OptionError(
+            f"column {column.name!r} of type {data_type}: {column.function!r} takes {takes.name} only"
+        )
 
     def of_column(option: Option[T]) -> T:
         return schema.table_options.get_option(option.of_column(column.name))
@@ -273,29 +268,6 @@ def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
     return found
 
 
-def _why_not(function: str, data_type: DataType) -> str | None:
-    """Say why a function cannot be applied to a type; None if it can."""
-    if function in ("sum", "product"):
-        return None if data_type.kind in _NUMBERS else "takes numbers only"
-    if function in ("bool_and", "bool_or"):
-        return None if data_type.kind is Kind.BOOLEAN else "takes BOOLEAN only"
-    if function in ("max", "min"):
-        return "takes types that have an order only" if data_type.is_nested else None
-    if function == "listagg":
-        whole = data_type.kind is Kind.VARCHAR and (data_type.length or 0) >= MAX_LENGTH
-        return None if whole else "takes STRING only"
-    if function in ("rbm32", "rbm64", "hll_sketch", "theta_sketch"):
-        return None if data_type.kind is Kind.VARBINARY else "takes VARBINARY and BYTES only"
-    if function == "collect":
-        return None if data_type.kind is Kind.ARRAY else "takes ARRAY only"
-    if function in ("merge_map", "merge_map_with_keytime"):
-        return None if data_type.kind is Kind.MAP else "takes MAP only"
-    if function in ("nested_update", "nested_partial_update"):
-        rows = data_type.kind is Kind.ARRAY and data_type.element_type().kind is Kind.ROW
-        return None if rows else "takes ARRAY<ROW> only"
-    return None
-
-
 def _check_nested(column: ColumnMerge, data_type: DataType) -> None:
     for what, name in _nested_names(column, data_type):
         inner = data_type.value_type() if data_type.kind is Kind.MAP else data_type.element_type()
@@ -304,8 +276,6 @@ def _check_nested(column: ColumnMerge, data_type: DataType) -> None:
             raise OptionError(
                 f"option 'fields.{column.name}.{what}': there is no field {name!r}{nearest(name, fields)}"
             )
-    if column.function == "merge_map_with_keytime" and data_type.value_type().kind is not Kind.ROW:
-        raise OptionError(f"column {column.name!r}: {column.function!r} takes MAP of ROW values only")
     if column.function == "nested_partial_update" and not column.nested_key:
         raise OptionError(
             f"column {column.name!r}: {column.function!r} needs 'fields.{column.name}.nested-key'"
@@ -320,9 +290,5 @@ def _nested_names(column: ColumnMerge, data_type: DataType) -> Iterator[tuple[st
     if column.function in ("nested_update", "nested_partial_update"):
         yield from (("nested-key", name) for name in column.nested_key)
         yield from (("nested-sequence-field", name) for name in column.nested_sequence)
-    elif (
-        column.function == "merge_map_with_keytime"
-        and column.time_field
-        and data_type.value_type().kind is Kind.ROW
-    ):
+    elif column.function == "merge_map_with_keytime" and column.time_field:
         yield "ts-field", column.time_field

@@ -6,7 +6,7 @@ Every step takes `at`, the numbers of keys, and `rows`, the position of one row 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 from lockgate.framework.store.merge.group_codes import Codes
 from lockgate.framework.store.merge.sequence_order import total_order
 
+if TYPE_CHECKING:
+    from lockgate.framework.store.merge.merge_plan import ColumnMerge
+
 NONE = -1
 """The row of a value that is null."""
 
@@ -22,7 +25,7 @@ NONE = -1
 class Pick:
     """The newest row's value; what other functions have in common."""
 
-    def __init__(self, column: pa.ChunkedArray, keys: int) -> None:
+    def __init__(self, plan: ColumnMerge, column: pa.ChunkedArray, keys: int) -> None:
         self._column = column
         self._valid = column.is_valid().to_numpy() if column.null_count else None
         self.rows = np.full(keys, NONE, dtype=np.int64)
@@ -100,8 +103,8 @@ class LastNonNull(Pick):
 class First(Pick):
     """`first_value`."""
 
-    def __init__(self, column: pa.ChunkedArray, keys: int) -> None:
-        super().__init__(column, keys)
+    def __init__(self, plan: ColumnMerge, column: pa.ChunkedArray, keys: int) -> None:
+        super().__init__(plan, column, keys)
         self._begun = np.zeros(keys, np.bool_)
 
     def add(self, at: Codes, rows: Codes) -> None:
@@ -133,13 +136,12 @@ class FirstNonNull(First):
         return ~self.missing(at)
 
 
-class Extreme(Pick):
-    """`max`, `bool_or`; with `least`, `min` and `bool_and`."""
+class Greatest(Pick):
+    """`max`, `bool_or`."""
 
-    def __init__(self, column: pa.ChunkedArray, keys: int, *, least: bool = False) -> None:
-        super().__init__(column, keys)
-        order = total_order(column)
-        self._order = ~order if least else order
+    def __init__(self, plan: ColumnMerge, column: pa.ChunkedArray, keys: int) -> None:
+        super().__init__(plan, column, keys)
+        self._order = total_order(column)
 
     def add(self, at: Codes, rows: Codes) -> None:
         """Keep the larger value."""
@@ -150,3 +152,11 @@ class Extreme(Pick):
     def add_late(self, at: Codes, rows: Codes) -> None:
         """Keep the larger value; its age does not matter."""
         self.add(at, rows)
+
+
+class Least(Greatest):
+    """`min`, `bool_and`."""
+
+    def __init__(self, plan: ColumnMerge, column: pa.ChunkedArray, keys: int) -> None:
+        super().__init__(plan, column, keys)
+        self._order = ~self._order

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any, TypedDict, cast
 
 from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.framework.store.merge.merge_functions import FUNCTIONS, LAST, SEQUENCE, SET, function_of
 
 KEY_PREFIX = "_KEY_"
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -22,27 +23,6 @@ FIRST_ROW = "first-row"
 PARTIAL_UPDATE = "partial-update"
 AGGREGATION = "aggregation"
 ENGINES = (DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION)
-
-# Functions that take back what a row with -U or -D says.
-RETRACTABLE = frozenset(
-    {"last_value", "last_non_null_value", "sum", "product", "collect", "merge_map", "nested_update"}
-)
-FUNCTIONS = RETRACTABLE | {
-    *("first_value", "first_non_null_value", "max", "min", "bool_and", "bool_or", "listagg"),
-    *("merge_map_with_keytime", "nested_partial_update", "rbm32", "rbm64"),
-    *("hll_sketch", "theta_sketch"),
-}
-# Those that plans name and options do not: a key's own columns, columns of a group without a function, and
-# the columns that order a group.
-LAST = "last"
-SET = "set"
-SEQUENCE = "sequence"
-_OF_ENGINES = {
-    DEDUPLICATE: frozenset({LAST}),
-    FIRST_ROW: frozenset({LAST}),
-    PARTIAL_UPDATE: FUNCTIONS | {LAST, SET, SEQUENCE},
-    AGGREGATION: FUNCTIONS | {LAST},
-}
 
 
 class ColumnMergeJson(TypedDict):
@@ -118,8 +98,7 @@ class ColumnMerge:
     @property
     def takes_retracts(self) -> bool:
         """Say whether a row with -U or -D may reach the column."""
-        of_plan = self.function in (LAST, SET, SEQUENCE)
-        return of_plan or self.ignore_retract or self.function in RETRACTABLE
+        return self.ignore_retract or self.function == SEQUENCE or function_of(self.function).retracts
 
     def to_json(self) -> ColumnMergeJson:
         """Return the JSON of a plan's column."""
@@ -201,11 +180,13 @@ class MergePlan:
                 f"merge engine {self.engine!r} is not supported{nearest(self.engine, ENGINES)}; supported: "
                 f"{', '.join(ENGINES)}"
             )
+        functions = {LAST} if self.picks_rows else {LAST, *FUNCTIONS}
+        functions |= {SET, SEQUENCE} if self.engine == PARTIAL_UPDATE else set()
         for column in self.columns:
-            if column.function not in _OF_ENGINES[self.engine]:
+            if column.function not in functions:
                 raise UnsupportedError(
                     f"column {column.name!r}: merge function {column.function!r} is not supported by engine "
-                    f"{self.engine!r}; supported: {', '.join(sorted(_OF_ENGINES[self.engine]))}"
+                    f"{self.engine!r}; supported: {', '.join(sorted(functions))}"
                 )
         if not self.key or not self.sequence:
             raise InputError("a merge plan needs key and sequence columns")

@@ -11,14 +11,16 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes
-from lockgate.framework.store.merge.merge_plan import ColumnMerge
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.merge.merge_plan import ColumnMerge
 
 # The letters that Java's `Character.isWhitespace` accepts; a blank text has no others.
 _BLANKS = (

@@ -17,8 +17,9 @@ from merge_histories import COLUMNS, PLANS, expected, history
 
 from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.framework.store.merge.merge import merge_plan, merge_tables
-from lockgate.framework.store.merge.merge_engines import VALUES
+from lockgate.framework.store.merge.merge_functions import FUNCTIONS, ORDERED, MergeFunction
 from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
+from lockgate.framework.store.merge.merge_values import Value
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import INT, STRING, DataField, from_spark_type, to_arrow
 
@@ -200,7 +201,7 @@ def test_options_that_cannot_be(options: dict[str, str], message: str) -> None:
 )
 def test_a_value_that_is_no_bitmap_is_an_error(function: str, empty: bytes, what: str) -> None:
     column = pa.chunked_array([pa.array([empty, b"hostile", b""], pa.binary())])
-    bitmaps = VALUES[function](ColumnMerge("u", function), column, 1)
+    bitmaps = FUNCTIONS[function].state(ColumnMerge("u", function), column, 1)
     bitmaps.replace(np.array([0]), np.array([0]))
     for row in (1, 2):
         with pytest.raises(InputError, match=rf"column 'u': a value of . bytes is not {what}, which"):
@@ -212,7 +213,9 @@ def test_a_value_that_is_no_bitmap_is_an_error(function: str, empty: bytes, what
 @pytest.mark.parametrize("function", ["hll_sketch", "theta_sketch"])
 def test_sketches_without_their_library(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
     monkeypatch.setitem(sys.modules, "datasketches", None)
-    sketches = VALUES[function](ColumnMerge("u", function), pa.chunked_array([pa.array([b"a", b"b"])]), 1)
+    sketches = FUNCTIONS[function].state(
+        ColumnMerge("u", function), pa.chunked_array([pa.array([b"a", b"b"])]), 1
+    )
     sketches.replace(np.array([0]), np.array([0]))
     with pytest.raises(UnsupportedError, match=r"pip install 'lockgate\[sketches\]'"):
         sketches.add(np.array([0]), np.array([1]))
@@ -223,10 +226,33 @@ def test_sketches_without_their_library(monkeypatch: pytest.MonkeyPatch, functio
 )
 def test_a_value_that_is_no_sketch_is_an_error(function: str, what: str) -> None:
     column = pa.chunked_array([pa.array([b"", b"hostile", bytes(40)], pa.binary())])
-    sketches = VALUES[function](ColumnMerge("u", function), column, 1)
+    sketches = FUNCTIONS[function].state(ColumnMerge("u", function), column, 1)
     sketches.replace(np.array([0]), np.array([0]))
     for row in (1, 2):
         with pytest.raises(InputError, match=rf"column 'u': a value of \d+ bytes is not {what}"):
             sketches.add(np.array([0]), np.array([row]))
     with pytest.raises(OptionError, match="takes VARBINARY and BYTES only"):
         merge_plan(schema(**{"merge-engine": "aggregation", "fields.a.aggregate-function": function}))
+
+
+class Shortest(Value):
+    """The shortest text."""
+
+    def joined(self, older: Any, newer: Any) -> Any:
+        """Return the shorter of two texts."""
+        return min(filter(None, (older, newer)), key=len, default=None)
+
+
+def test_a_function_is_its_class_and_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/how-to-change.md says of Python's side."""
+    aggregating = {"merge-engine": "aggregation", "fields.a.aggregate-function": "shortest"}
+    with pytest.raises(OptionError, match="there is no merge function 'shortest'"):
+        merge_plan(schema(**aggregating))
+    monkeypatch.setitem(FUNCTIONS, "shortest", MergeFunction("shortest", ORDERED, False, Shortest))
+    plan = merge_plan(schema(**aggregating))
+    assert plan is not None
+    assert {column.name: column.function for column in plan.columns}["a"] == "shortest"
+    column = ColumnMerge("v", "shortest")
+    assert fold(column, pa.string(), [(0, "long"), (0, None), (0, "s"), (0, "mid")]) == "s"
+    with pytest.raises(InputError, match="'shortest' cannot retract"):
+        fold(column, pa.string(), [(0, "long"), (3, "s")])
