@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 
@@ -34,10 +34,12 @@ from lockgate.pushdown import (
     parse_condition,
 )
 
-OPTIONS = "options of the table for this call: 'key=value,key=value'"
-OPTIONS_MAP = "options as a map, together with 'options'"
-WHERE = "only partitions of which this condition is true: \"day >= DATE '2026-01-01'\" (default: all)"
-PARTITIONS = "only these partitions: 'day=2026-01-01,hour=1;day=2026-01-02' (default: all)"
+Partitions = Annotated[str | None, "only these: `day=2026-01-01,hour=1;day=2026-01-02` (default: all)"]
+Where = Annotated[
+    str | None,
+    "only partitions of which this condition is true: `day >= '2026-01-01' AND hour IN (1, 2)` "
+    "(default: all)",
+]
 
 
 def parse_options(text: str | None, more: Mapping[str, str | None] | None = None) -> dict[str, str]:

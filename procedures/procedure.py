@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +109,9 @@ class ProcedureContext:
 
 
 class Procedure(ABC):
-    """A procedure: set the class variables, and do the work in `call`.
+    """The old form of a procedure: set the class variables, and do the work in `call`.
+
+    New procedures subclass `TypedProcedure`, which derives `parameters`, `result` and `call`.
 
     `parameters` are in the order of positional arguments. `result` names and types the columns of the rows
     that `call` returns: counts of what was done. A procedure that deletes or rewrites takes a parameter
@@ -129,6 +132,16 @@ class Procedure(ABC):
     right: ClassVar[Action | None] = Action.ALTER
     asks_itself: ClassVar[bool] = False
     needs_all_rows: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if Procedure in cls.__bases__ and not cls.__module__.startswith("lockgate."):
+            warnings.warn(
+                f"{cls.__name__} is a Procedure of the old form, which goes with the next release: "
+                "subclass TypedProcedure",
+                DeprecationWarning,
+                stacklevel=2,
+            )
 
     @abstractmethod
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:

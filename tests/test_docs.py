@@ -16,7 +16,7 @@ import lockgate
 from lockgate import errors
 from lockgate.framework import options
 from lockgate.framework.plugins import hookspecs, plugins
-from lockgate.procedures import Procedure, find
+from lockgate.procedures import TypedProcedure, find
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -74,15 +74,10 @@ def test_every_hook_is_asked_for_by_the_manager() -> None:
 
 @pytest.mark.parametrize("name", builtin())
 def test_every_procedure_is_documented(name: str) -> None:
-    procedure: Procedure = find(name)
     page = page_of(name)
     text = section(page, name)
     assert f"CALL lake.sys.{name}(" in PAGES[page]
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([A-Z<>,]+) \|", text, re.MULTILINE))
-    several = re.findall(r"^\| (`\w+`(?:, `\w+`)+) \| ([A-Z<>,]+) \|", text, re.MULTILINE)
-    rows |= {each.strip("` "): kind for names, kind in several for each in names.split(",")}
-    wanted = {each.name: each.value_type.ddl for each in procedure.parameters} | dict(procedure.result)
-    assert rows == wanted
+    assert f"<!-- generated: procedure {name} -->" in text
 
 
 def test_the_list_of_procedures_is_whole() -> None:
@@ -94,6 +89,8 @@ def test_the_list_of_procedures_is_whole() -> None:
 @pytest.mark.parametrize("name", builtin())
 def test_every_procedure_explains_itself(name: str) -> None:
     procedure = find(name)
+    assert isinstance(procedure, TypedProcedure)
+    assert all(each.doc for each in procedure.columns)
     assert procedure.description.endswith(".")
     assert all(each.doc for each in procedure.parameters)
     if name not in ONLY_READ | OF_GRANTS:

@@ -1,19 +1,29 @@
-"""A whole plugin: a procedure that counts the rows of each partition."""
+from dataclasses import dataclass
 
-from lockgate.plugins import Parameter, Procedure, hookimpl
+from lockgate.plugins import TableName, TypedProcedure, hookimpl
 
 
-class RowCount(Procedure):
+@dataclass(frozen=True)
+class Arguments:
+    table: TableName
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    partition: str
+    row_count: int
+
+
+class RowCount(TypedProcedure[Arguments, PartitionRows]):
+    """Count the rows of each partition of a table."""
+
     name = "row_count"
-    description = "Count the rows of each partition of a table."
-    parameters = (Parameter("table", "STRING", doc="the table, 'database.table'"),)
-    result = (("partition", "STRING"), ("row_count", "BIGINT"))
 
-    def call(self, context, table):
-        found = context.table(table)
-        keys = list(found.schema.partition_keys)
-        rows = found.read(columns=keys).group_by(keys).aggregate([([], "count_all")]).to_pylist()
-        return sorted((",".join(f"{key}={row[key]}" for key in keys), row["count_all"]) for row in rows)
+    def run(self, context, arguments):
+        table = context.table(arguments.table)
+        keys = list(table.schema.partition_keys)
+        for row in table.read(columns=keys).group_by(keys).aggregate([([], "count_all")]).to_pylist():
+            yield PartitionRows(",".join(f"{key}={row[key]}" for key in keys), row["count_all"])
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from lockgate.framework.access import NULL, Action, Mask, mask_sql
 from lockgate.framework.governance.requests.access_requests import access_requests
@@ -21,7 +21,7 @@ from lockgate.framework.store.confidential.withheld_keys import (
     key_uses,
     sort_columns,
 )
-from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import ProcedureContext, TableName, TypedProcedure
 
 if TYPE_CHECKING:
     from lockgate.framework.governance.policy_principals import Rights
@@ -47,7 +47,7 @@ class Limit:
     """A part of a policy that keys cannot carry; `column` and `key` are empty if it is about none."""
 
     column: str
-    key: str
+    key: str | None
     reason: str
 
 
@@ -129,23 +129,35 @@ def by_limit(
     return dict(sorted(found.items()))
 
 
-class CheckKeys(Procedure):
-    """Names what the keys of a table cannot carry of its policies; its caller may grant on the table."""
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+
+
+@dataclass(frozen=True)
+class _Row:
+    column: Annotated[str | None, "a column and its key; NULL if the reason is about none"]
+    key: str | None
+    reason: Annotated[str, "see below"]
+    holders: Annotated[list[str], "for whom: `user ann`, `group staff`, `role analysts`"]
+
+
+class CheckKeys(TypedProcedure[_Arguments, _Row]):
+    """Say which parts of the policies on a table its keys cannot carry."""
 
     name = "check_keys"
-    description = "Say which parts of the policies on a table its keys cannot carry."
     right: ClassVar[Action | None] = None
     asks_itself = True  # for the right to grant
     needs_all_rows = False  # of keys and policies
-    parameters = (Parameter("table", "STRING", doc="the table"),)
-    result = (("column", "STRING"), ("key", "STRING"), ("reason", "STRING"), ("holders", "ARRAY<STRING>"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Return one row for each column and reason, and one for row filters."""
-        name = context.identifier(arguments["table"])
+        name = context.identifier(arguments.table)
         access = access_requests(context.catalog.warehouse)
         access.check_grantor(name, ())
         schema = context.table(name).schema
         rights = access.rights(name, schema.field_names, has_key=schema.has_primary_key)
         found = by_limit(column_keys(schema), rights, order_of(schema))
-        return [(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()]
+        return [
+            _Row(each.column or None, each.key or None, each.reason, whom) for each, whom in found.items()
+        ]

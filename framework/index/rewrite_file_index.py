@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError
 from lockgate.framework.index.file_index_collector import IndexCollector
@@ -22,41 +23,44 @@ from lockgate.framework.store import (
     wanted_indexes,
 )
 from lockgate.framework.store.commit.file_index_placement import with_index
-from lockgate.procedures import WHERE, Parameter, Procedure, ProcedureContext, parse_where
+from lockgate.procedures import ProcedureContext, TableName, TypedProcedure, Where, parse_where
 
 
-class RewriteFileIndex(Procedure):
-    """Replaces files by themselves with other indexes, in one snapshot; rows are read, not written.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    dry_run: Annotated[bool, "only count the files"] = False
+    where: Where = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    rewritten_files_count: Annotated[int, "files with other indexes"]
+    rewritten_indexes_count: Annotated[int, "indexes written"]
+    skipped_files_count: Annotated[int, "files with rows that deletion vectors mark: they keep their indexes"]
+
+
+class RewriteFileIndex(TypedProcedure[_Arguments, _Row]):
+    """Give data files the indexes that the table's current options require.
 
     Source: Paimon's procedure of this name.
     """
 
     name = "rewrite_file_index"
-    description = "Give data files the indexes that the table's current options require."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("dry_run", "BOOLEAN", False, "only count the files"),
-        Parameter("where", "STRING", None, WHERE),
-    )
-    result = (
-        ("rewritten_files_count", "BIGINT"),
-        ("rewritten_indexes_count", "BIGINT"),
-        ("skipped_files_count", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Rewrite; files whose rows are marked as deleted are skipped, and counted."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         if not wanted_indexes(table.schema.options):
             raise InputError(f"table {table.identifier} has no option 'file-index.<kind>.columns'")
-        where = parse_where(arguments["where"], table.schema)
+        where = parse_where(arguments.where, table.schema)
         lacking = [(entry, collector) for entry, collector in _lacking(table) if where(entry.partition)]
         fitting = [(entry, collector) for entry, collector in lacking if entry.vector is None]
-        if fitting and not arguments["dry_run"]:
+        if fitting and not arguments.dry_run:
             check_writable(table.schema)
             _rewrite(table, fitting)
         indexes = sum(len(collector.indexes) for _, collector in fitting)
-        return [(len(fitting), indexes, len(lacking) - len(fitting))]
+        return [_Row(len(fitting), indexes, len(lacking) - len(fitting))]
 
 
 def _rewrite(table: Table, fitting: list[tuple[ManifestEntry, IndexCollector]]) -> None:

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from lockgate.errors import AccessDeniedError, InputError, LookupCacheError
 from lockgate.framework.plugins import plugins
@@ -22,7 +23,7 @@ from lockgate.lookup.remote.registration import is_registered, remove_registrati
 from lockgate.lookup.remote.secret import Secret
 from lockgate.lookup.server.cache_server_process import cache_server_environment
 from lockgate.lookup.spec.failures import error_from_json
-from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import DryRun, Int, ProcedureContext, TableName, TypedProcedure
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Catalog, Table
@@ -211,49 +212,65 @@ def close_all() -> None:
         service.close()
 
 
-_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
+@dataclass(frozen=True)
+class _StartArguments:
+    table: TableName
+    host: Annotated[
+        str | None,
+        "address of this host, where the service listens and askers find it (default: `spark.driver.host`)",
+    ] = None
+    port: Annotated[Int, "port; 0: any that is free"] = 0
+    dry_run: Annotated[bool, "only check whether a service may serve the table"] = False
 
 
-class QueryServiceProcedure(Procedure):
-    """Starts the query service of a table; it ends with the driver."""
+@dataclass(frozen=True)
+class _StartRow:
+    address: Annotated[str | None, "host and port; NULL after a dry run"]
+    fingerprint: Annotated[str | None, "SHA-256 of the service's certificate"]
+    pid: Annotated[int | None, "process"]
+
+
+class QueryServiceProcedure(TypedProcedure[_StartArguments, _StartRow]):
+    """Start a service that answers lookups with lookup.remote=true, as long as this driver runs."""
 
     name = "query_service"
     needs_all_rows = False
-    description = "Start a service that answers lookups with lookup.remote=true, as long as this driver runs."
-    parameters = (
-        _TABLE,
-        Parameter("host", "STRING", None, "address of this host (default: that of Spark's driver)"),
-        Parameter("port", "INT", 0, "port (default: any that is free)"),
-        Parameter("dry_run", "BOOLEAN", False, "only check whether a service may serve the table"),
-    )
-    result = (("address", "STRING"), ("fingerprint", "STRING"), ("pid", "BIGINT"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _StartArguments) -> list[_StartRow]:
         """Start; errors as `start`."""
         spark = context.require_spark("a query service lives as long as the driver that starts it, and")
-        table = context.table(arguments["table"])
-        host = arguments["host"] or spark.sparkContext.getConf().get("spark.driver.host", _LOCAL)
-        if arguments["dry_run"]:
-            check(table, host, arguments["port"])
-            return [(None, None, None)]
-        event = start(context.catalog, table, host, arguments["port"])
-        return [(event["address"], event["fingerprint"], event["pid"])]
+        table = context.table(arguments.table)
+        host = arguments.host or spark.sparkContext.getConf().get("spark.driver.host", _LOCAL)
+        if arguments.dry_run:
+            check(table, host, arguments.port)
+            return [_StartRow(None, None, None)]
+        event = start(context.catalog, table, host, arguments.port)
+        return [_StartRow(event["address"], event["fingerprint"], event["pid"])]
 
 
-class StopQueryServiceProcedure(Procedure):
-    """Ends the query service of a table, and removes the registration of any."""
+@dataclass(frozen=True)
+class _StopArguments:
+    table: TableName
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True)
+class _StopRow:
+    stopped_services_count: Annotated[int, "services of this driver that ended"]
+    removed_registrations_count: Annotated[int, "registrations that were left, as those of killed services"]
+
+
+class StopQueryServiceProcedure(TypedProcedure[_StopArguments, _StopRow]):
+    """End the query service of a table, and remove the registration that askers find it by."""
 
     name = "stop_query_service"
     needs_all_rows = False
-    description = "End the query service of a table, and remove the registration that askers find it by."
-    parameters = (_TABLE, Parameter("dry_run", "BOOLEAN", False, "only count"))
-    result = (("stopped_services_count", "BIGINT"), ("removed_registrations_count", "BIGINT"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _StopArguments) -> list[_StopRow]:
         """Stop; a service of another driver goes on, and nobody finds it."""
-        table = context.table(arguments["table"])
-        if arguments["dry_run"]:
-            return [(int(table.location in _services), int(is_registered(table)))]
+        table = context.table(arguments.table)
+        if arguments.dry_run:
+            return [_StopRow(int(table.location in _services), int(is_registered(table)))]
         stopped = stop(table)
         # Its own process has removed it by now, unless that was killed.
-        return [(int(stopped), int(remove_registration(table)))]
+        return [_StopRow(int(stopped), int(remove_registration(table)))]

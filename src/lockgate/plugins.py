@@ -85,7 +85,17 @@ if TYPE_CHECKING:
         PushDownConformance,
         shows,
     )
-    from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
+    from lockgate.procedures import (
+        REQUIRED,
+        DryRun,
+        Int,
+        Parameter,
+        Procedure,
+        ProcedureContext,
+        ProcedureResult,
+        TableName,
+        TypedProcedure,
+    )
 
 __all__ = [
     "ALLOWED",
@@ -104,6 +114,7 @@ __all__ = [
     "CommitParticipantConformance",
     "Decision",
     "Denied",
+    "DryRun",
     "Event",
     "EventCounts",
     "FileCollection",
@@ -115,6 +126,7 @@ __all__ = [
     "IndexKind",
     "IndexKindConformance",
     "IndexParticipant",
+    "Int",
     "JoinPruner",
     "JoinedColumn",
     "KeyProviderConformance",
@@ -153,7 +165,9 @@ __all__ = [
     "StreamProgressed",
     "SystemTable",
     "TableChanged",
+    "TableName",
     "Target",
+    "TypedProcedure",
     "WarehouseTable",
     "acting_as",
     "authorize",
@@ -189,6 +203,9 @@ __getattr__ = lazy_attributes(
             "IndexKindConformance KeyProviderConformance MaskConformance PrincipalConformance "
             "ProcedureConformance PrunerConformance PushDownConformance shows"
         ),
-        "lockgate.procedures": "Parameter Procedure ProcedureContext ProcedureResult REQUIRED",
+        "lockgate.procedures": (
+            "DryRun Int Parameter Procedure ProcedureContext ProcedureResult REQUIRED TableName "
+            "TypedProcedure"
+        ),
     },
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import inspect
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from lockgate.errors import ProcedureError
 from lockgate.framework.plugins import hookimpl, plugins
-from lockgate.procedures import Parameter, Procedure
+from lockgate.procedures import Int, Procedure, TypedProcedure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,47 +33,63 @@ TYPES = {
 }
 
 
-class Echo(Procedure):
-    """Returns what it was given, and counts by a Spark job."""
+@dataclass(frozen=True)
+class Values:
+    text: Annotated[str, "any text"]
+    truth: bool | None = None
+    small: Int | None = None
+    large: int | None = None
+    ratio: float | None = None
+    day: datetime.date | None = None
+    moment: datetime.datetime | None = None
+    names: list[str] | None = None
+    pairs: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class SameValues(Values):
+    jobs: int = 0
+
+
+class Echo(TypedProcedure[Values, SameValues]):
+    """Return its arguments, and count by a Spark job."""
 
     name = "test_echo"
-    description = "Returns its arguments."
-    parameters = (
-        Parameter("text", "STRING", doc="any text"),
-        *(Parameter(name, kind, None) for name, (kind, _) in TYPES.items()),
-    )
-    result = (
-        ("text", "STRING"),
-        *((name, kind) for name, (kind, _) in TYPES.items()),
-        ("jobs", "BIGINT"),
-    )
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
 
-    def call(self, context: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-        self.calls.append(arguments)
-        if arguments["text"] == "fail":
+    def run(self, context: Any, arguments: Values) -> list[SameValues]:
+        self.calls.append(vars(arguments))
+        if arguments.text == "fail":
             raise ProcedureError("it was asked to fail")
-        if arguments["text"] == "break":
+        if arguments.text == "break":
             raise RuntimeError("a mistake in the procedure")
-        return [(arguments["text"], *(arguments[name] for name in TYPES), context.spark.range(5).count())]
+        return [SameValues(**vars(arguments), jobs=context.spark.range(5).count())]
 
 
-class AddRow(Procedure):
-    """Commits to a table that its arguments do not name as one."""
+@dataclass(frozen=True)
+class Place:
+    place: str
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class AddedRow:
+    id: Int
+
+
+class AddRow(TypedProcedure[Place, AddedRow]):
+    """Commit to a table that its arguments do not name as one."""
 
     name = "test_add_row"
-    description = "Adds a row."
-    parameters = (Parameter("place", "STRING"), Parameter("fails", "BOOLEAN", False))
-    result = (("id", "INT"),)
 
-    def call(self, context: Any, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: Any, arguments: Place) -> list[AddedRow]:
         rows = pa.table({"id": pa.array([7], pa.int32())})
-        context.catalog.load_table(arguments["place"].replace("/", ".")).append(rows)
-        if arguments["fails"]:
+        context.catalog.load_table(arguments.place.replace("/", ".")).append(rows)
+        if arguments.fails:
             raise ProcedureError("after the commit")
-        return [(7,)]
+        return [AddedRow(7)]
 
 
 @pytest.fixture
@@ -163,7 +180,7 @@ def test_show_and_describe(spark: SparkSession, echo: Echo) -> None:
     shown = [row.procedure_name for row in spark.sql("SHOW PROCEDURES IN lake.sys").collect()]
     assert "test_echo" in shown
     described = "\n".join(row[0] for row in spark.sql("DESCRIBE PROCEDURE lake.sys.test_echo").collect())
-    assert "Returns its arguments." in described
+    assert "Return its arguments, and count by a Spark job." in described
     assert "test_echo(text STRING" in described
     assert "jobs BIGINT" in described
 

@@ -19,21 +19,22 @@ from lockgate.framework.store import Catalog
 from lockgate.procedures import Parameter, Procedure, ProcedureContext, call, find, names, signature
 from lockgate.procedures.plugin import call_procedure, list_procedures, load_procedure
 
+with pytest.warns(DeprecationWarning, match="Echo is .* of the old form"):
 
-class Echo(Procedure):
-    name = "echo_back"
-    description = "Return the arguments."
-    parameters = (
-        Parameter("text", "STRING", doc="what to return"),
-        Parameter("how_often", "INT", 1, "how often"),
-        Parameter("dry_run", "BOOLEAN", False, "return nothing"),
-    )
-    result = (("text", "STRING"), ("how_often", "INT"))
+    class Echo(Procedure):
+        name = "echo_back"
+        description = "Return the arguments."
+        parameters = (
+            Parameter("text", "STRING", doc="what to return"),
+            Parameter("how_often", "INT", 1, "how often"),
+            Parameter("dry_run", "BOOLEAN", False, "return nothing"),
+        )
+        result = (("text", "STRING"), ("how_often", "INT"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        if arguments["text"] == "short":
-            return [("short",)]
-        return [] if arguments["dry_run"] else [(arguments["text"], arguments["how_often"])]
+        def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+            if arguments["text"] == "short":
+                return [("short",)]
+            return [] if arguments["dry_run"] else [(arguments["text"], arguments["how_often"])]
 
 
 class Wrong(Echo):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lockgate.framework.testing.procedure_suite import ProcedureConformance
-from lockgate.procedures import Parameter, Procedure
+from lockgate.procedures import Procedure, TypedProcedure
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
@@ -34,14 +35,21 @@ class TestExample(ProcedureConformance):
 
 
 def test_it_finds_what_is_wrong() -> None:
-    class Wrong(Procedure):
-        name = "doIt"
-        description = "does it"
-        parameters = (Parameter("table", "STRING"),)
-        result = (("ok", "BOOLEAN"),)
+    @dataclass(frozen=True)
+    class Arguments:
+        table: str
 
-        def call(self, context: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-            return [(True,)]
+    @dataclass(frozen=True)
+    class Row:
+        ok: bool
+
+    class Wrong(TypedProcedure[Arguments, Row]):
+        """does it"""
+
+        name = "doIt"
+
+        def run(self, context: Any, arguments: Arguments) -> list[Row]:
+            return [Row(True)]
 
     suite = ProcedureConformance()
     suite.procedure = Wrong()

@@ -11,11 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import option_tables
+import procedure_tables
 import spark_tables
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "docs").glob("*.md"))
 # Each gets the ARGUMENT of its marker, or an empty text.
-WRITERS: dict[str, Callable[[str], str]] = {"options": option_tables.table, "sparks": spark_tables.table}
+WRITERS: dict[str, Callable[[str], str]] = {
+    "options": option_tables.table,
+    "procedure": procedure_tables.tables,
+    "sparks": spark_tables.table,
+}
 END = "<!-- end of generated -->"
 PART = re.compile(rf"^(<!-- generated: ([\w-]+) ?(.*?) -->\n)(?:(?!<!--).*\n)*{END}$", re.MULTILINE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from lockgate.errors import ColumnNotFoundError, InputError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.index.database.blooms import BLOOM
 from lockgate.framework.index.database.maintenance import collected
-from lockgate.framework.index.database.order_advice import advised_orders
+from lockgate.framework.index.database.order_advice import AdviceRow, advised_orders
 from lockgate.framework.index.database.participant import named_segment
 from lockgate.framework.index.database.searches import SEARCHES
 from lockgate.framework.index.database.segment_collector import (
@@ -35,7 +35,7 @@ from lockgate.framework.store import (
     require_unrestricted,
 )
 from lockgate.framework.types import DataField
-from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import Int, ProcedureContext, TableName, TypedProcedure
 from lockgate.pushdown.index import LEAST_PLACES, MOST_DENSITY, Segment, merge_segments, segment_of
 
 _FILES = 8
@@ -50,8 +50,15 @@ _ANSWERS = {VALUES: _EQUAL, BLOOM: _EQUAL, NGRAMS: _EQUAL | _TEXTS, WORDS: froze
 _WAIT = 2.0
 
 
-class IndexAdvice(Procedure):
-    """Measures on a sample of a table's files what each kind of index would cost and leave out.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    columns: Annotated[list[str] | None, "the columns (default: all that can be indexed)"] = None
+    files: Annotated[Int, "the number of files to read"] = _FILES
+
+
+class IndexAdvice(TypedProcedure[_Arguments, AdviceRow]):
+    """Estimate what indexing or ordering a table by its columns would cost and save.
 
     Next to that it says which of the searches of this process would have used it, and by which columns rows
     would best be ordered. Nothing is written. Opens files strictly; columns that are encrypted or divide the
@@ -61,36 +68,16 @@ class IndexAdvice(Procedure):
 
     name = "index_advice"
     needs_all_rows = False  # but those of its columns, as `call` checks
-    description = "Estimate what indexing or ordering a table by its columns would cost and save."
     right: ClassVar[Action | None] = None
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("columns", "ARRAY<STRING>", None, "the columns; default: all that can be indexed"),
-        Parameter("files", "INT", _FILES, "the number of files to read"),
-    )
-    result = (
-        ("kind", "STRING"),
-        ("column", "STRING"),
-        ("is_indexed", "BOOLEAN"),
-        ("distinct_share", "DOUBLE"),
-        ("pruned_share", "DOUBLE"),
-        ("expected_bytes", "BIGINT"),
-        ("data_share", "DOUBLE"),
-        ("is_advised", "BOOLEAN"),
-        ("reason", "STRING"),
-        ("searches", "BIGINT"),
-        ("searched_bytes", "BIGINT"),
-        ("saved_bytes", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[AdviceRow]:
         """Estimate; one row for each kind and column, what pays first: by bytes saved, then by size."""
-        table, wanted = context.table(arguments["table"]), arguments["files"]
+        table, wanted = context.table(arguments.table), arguments.files
         if wanted < 1:
             raise InputError(f"files must be at least 1, not {wanted}")
-        decision = grant(table, Action.SELECT, arguments["columns"] or table.schema.field_names)
+        decision = grant(table, Action.SELECT, arguments.columns or table.schema.field_names)
         require_unrestricted(table, decision, "index_advice")
-        candidates = list(_candidates(table, arguments["columns"]))
+        candidates = list(_candidates(table, arguments.columns))
         live = table.manifests.live_files(table.latest_snapshot())
         sample = _sample(live, wanted)
         if not (candidates and sample):
@@ -102,13 +89,12 @@ class IndexAdvice(Procedure):
         found = [_Estimate.of(each, segment, read, most_distinct(table, each.kind)) for each in candidates]
         plugins().events.flush(_WAIT)
         rows = [each.row(table, is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
-        rows += advised_orders(table, live, arguments["columns"])
+        rows += advised_orders(table, live, arguments.columns)
         return sorted(rows, key=_what_pays_first)
 
 
-def _what_pays_first(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    is_advised, expected, saved = row[7], row[5], row[11]
-    return (not is_advised, -saved, expected)
+def _what_pays_first(row: AdviceRow) -> tuple[bool, int, int]:
+    return (not row.is_advised, -row.saved_bytes, row.expected_bytes)
 
 
 def _candidates(table: Table, columns: Sequence[str] | None) -> Iterator[IndexedField]:
@@ -172,11 +158,11 @@ class _Estimate:
     def is_advised(self) -> bool:
         return self.reason == _PAYS
 
-    def row(self, table: Table, *, is_indexed: bool, scale: float) -> tuple[Any, ...]:
+    def row(self, table: Table, *, is_indexed: bool, scale: float) -> AdviceRow:
         share = self.size / self.read
         kind, name = self.indexed.kind, self.indexed.field.name
         numbers = (round(self.distinct, 6), round(self.pruned, 6), int(self.size * scale), round(share, 6))
         ran = SEARCHES.of(table.location, name, _ANSWERS.get(kind))
         saved = 0 if is_indexed else int(ran.size * self.pruned)
         advice = (self.is_advised, self.reason)
-        return (kind, name, is_indexed, *numbers, *advice, ran.searches, ran.size, saved)
+        return AdviceRow(kind, name, is_indexed, *numbers, *advice, ran.searches, ran.size, saved)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from lockgate.errors import CommitConflictError, InputError, nearest
 from lockgate.framework.index.database.bounds import bounds_entries, lacks_bounds
@@ -36,7 +36,7 @@ from lockgate.framework.store import (
     commit_messages,
     indexed_fields,
 )
-from lockgate.procedures import Parameter, Procedure, ProcedureContext
+from lockgate.procedures import DryRun, ProcedureContext, TableName, TypedProcedure
 from lockgate.pushdown.index import PartName, Segment
 
 # So many bytes of data files are indexed before they are committed: what a call that is killed loses at most.
@@ -48,33 +48,38 @@ _SAMPLE = 8
 # Segments of more bytes are full, and stay as they are.
 _FULL = 64 * 2**20
 
-_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
-_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count")
-
 
 def _commit(table: Table, changes: IndexFileChanges) -> Snapshot:
     return commit_messages(table, [], kind=CommitKind.COMPACT, index_files=changes)
 
 
-class BuildIndex(Procedure):
-    """Indexes the data files that lack what `index.*.columns` ask for; rows are read, not written.
+@dataclass(frozen=True)
+class _BuildIndexArguments:
+    table: TableName
+    dry_run: Annotated[
+        bool, "only count the files, and read eight of them to expect the size of the index"
+    ] = False
+
+
+@dataclass(frozen=True)
+class _BuildIndexRow:
+    indexed_files_count: Annotated[int, "files indexed"]
+    covered_files_count: Annotated[int, "files that were already covered"]
+    added_segments_count: Annotated[int | None, "segments written, NULL after a dry run"]
+    added_bytes: Annotated[int, "their size; after a dry run the expected one"]
+
+
+class BuildIndex(TypedProcedure[_BuildIndexArguments, _BuildIndexRow]):
+    """Index the data files of a table that the index database does not cover yet.
 
     It commits a segment after each 4 GiB of files, so that a call that was killed is repeated for the rest.
     """
 
     name = "build_index"
-    description = "Index the data files of a table that the index database does not cover yet."
-    parameters = (_TABLE, _DRY_RUN)
-    result = (
-        ("indexed_files_count", "BIGINT"),
-        ("covered_files_count", "BIGINT"),
-        ("added_segments_count", "BIGINT"),
-        ("added_bytes", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _BuildIndexArguments) -> list[_BuildIndexRow]:
         """Build; a dry run reads some files, and expects that many bytes in one segment."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         check_writable(table.schema)
         indexed = indexed_fields(table.schema)
         if not indexed and not bounded_fields(table.schema):
@@ -83,8 +88,9 @@ class BuildIndex(Procedure):
             )
         live = table.manifests.live_files(table.latest_snapshot())
         lacking = list(_lacking(table, indexed, live))
-        if arguments["dry_run"]:
-            return [(len(lacking), len(live) - len(lacking), None, self._expected(context, table, lacking))]
+        if arguments.dry_run:
+            expected = self._expected(context, table, lacking)
+            return [_BuildIndexRow(len(lacking), len(live) - len(lacking), None, expected)]
         sizes = []
         for batch in _batches(lacking):
             added = _segment_of(table, batch)
@@ -94,7 +100,7 @@ class BuildIndex(Procedure):
         _rewritten(table, lambda: _without_outdated(table), dry_run=False)
         if lacks_bounds(table, table.latest_snapshot()):
             _commit(table, IndexFileChanges())
-        return [(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
+        return [_BuildIndexRow(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
 
     def _expected(self, context: ProcedureContext, table: Table, lacking: Sequence[_UnindexedFile]) -> int:
         """Return the size that the index of some files would have, by that of a few of them."""
@@ -185,6 +191,15 @@ def collected(table: Table, entry: ManifestEntry, collector: SegmentCollector) -
 
 
 @dataclass(frozen=True)
+class _RewrittenRow:
+    removed_segments_count: Annotated[int, "segments merged, replaced or removed"]
+    added_segments_count: Annotated[int, "segments written"]
+    removed_bytes: Annotated[int, "size of removed segments"]
+    added_bytes: Annotated[int, "size of written segments"]
+    snapshot_id: Annotated[int | None, "the new snapshot, NULL if nothing changed"]
+
+
+@dataclass(frozen=True)
 class _Rewrite:
     """Segments that are replaced, and what comes in their bucket."""
 
@@ -195,22 +210,15 @@ class _Rewrite:
     def changes(self) -> IndexFileChanges:
         return IndexFileChanges(self.made, frozenset(each.file_name for each in self.replaced))
 
-    def row(self, snapshot: Snapshot | None) -> tuple[Any, ...]:
+    def row(self, snapshot: Snapshot | None) -> _RewrittenRow:
         before = sum(each.file_size for each in self.replaced)
         after = sum(len(each.data) for each in self.made)
-        return (len(self.replaced), len(self.made), before, after, snapshot and snapshot.id)
+        return _RewrittenRow(
+            len(self.replaced), len(self.made), before, after, snapshot.id if snapshot else None
+        )
 
 
-_REWRITTEN = (
-    ("removed_segments_count", "BIGINT"),
-    ("added_segments_count", "BIGINT"),
-    ("removed_bytes", "BIGINT"),
-    ("added_bytes", "BIGINT"),
-    ("snapshot_id", "BIGINT"),
-)
-
-
-def _rewritten(table: Table, plan: Callable[[], _Rewrite], *, dry_run: bool) -> list[tuple[Any, ...]]:
+def _rewritten(table: Table, plan: Callable[[], _Rewrite], *, dry_run: bool) -> list[_RewrittenRow]:
     """Plan and commit, again if another commit replaces the same segments."""
     for attempt in range(_TRIES):
         rewrite = plan()
@@ -228,22 +236,25 @@ def _opened(table: Table, entries: Sequence[IndexEntry]) -> list[tuple[IndexEntr
     return [(entry, segment) for entry in entries if (segment := opened(table, entry)) is not None]
 
 
-class MergeIndex(Procedure):
-    """Merges segments into few, without files and columns that are gone; no data file is read.
+@dataclass(frozen=True)
+class _MergeIndexArguments:
+    table: TableName
+    dry_run: DryRun = False
+
+
+class MergeIndex(TypedProcedure[_MergeIndexArguments, _RewrittenRow]):
+    """Merge the segments of a table's index database into fewer ones.
 
     Segments that are missing or damaged go too: `build_index` then makes them again.
     """
 
     name = "merge_index"
-    description = "Merge the segments of a table's index database into fewer ones."
-    parameters = (_TABLE, _DRY_RUN)
-    result = _REWRITTEN
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _MergeIndexArguments) -> list[_RewrittenRow]:
         """Merge; `snapshot_id` is NULL if there was nothing to merge, or after a dry run."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         check_writable(table.schema)
-        return _rewritten(table, lambda: _merge(table), dry_run=arguments["dry_run"])
+        return _rewritten(table, lambda: _merge(table), dry_run=arguments.dry_run)
 
 
 def _merge(table: Table) -> _Rewrite:
@@ -263,34 +274,34 @@ def _merge(table: Table) -> _Rewrite:
     return _Rewrite(tuple(entries), made)
 
 
-class DropIndex(Procedure):
-    """Removes columns from the index database, or all of it; data files stay as they are.
+@dataclass(frozen=True)
+class _DropIndexArguments:
+    table: TableName
+    columns: Annotated[list[str] | None, "the columns (default: the whole database)"] = None
+    dry_run: DryRun = False
+
+
+class DropIndex(TypedProcedure[_DropIndexArguments, _RewrittenRow]):
+    """Remove columns, or everything, from a table's index database.
 
     New files are indexed as long as the table's options say so: unset `index.*.columns` first.
     """
 
     name = "drop_index"
-    description = "Remove columns, or everything, from a table's index database."
-    parameters = (
-        _TABLE,
-        Parameter("columns", "ARRAY<STRING>", None, "the columns; default: the whole database"),
-        _DRY_RUN,
-    )
-    result = _REWRITTEN
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _DropIndexArguments) -> list[_RewrittenRow]:
         """Drop; segments that are damaged go with the whole database."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         check_writable(table.schema)
-        columns = arguments["columns"]
+        columns = arguments.columns
         if columns is None:
-            return _rewritten(table, lambda: _without_all(table), dry_run=arguments["dry_run"])
+            return _rewritten(table, lambda: _without_all(table), dry_run=arguments.dry_run)
         fields = {_field_id(table, name) for name in columns}
 
         def is_dropped(part: PartName) -> bool:
             return part.field in fields
 
-        return _rewritten(table, lambda: _without(table, is_dropped), dry_run=arguments["dry_run"])
+        return _rewritten(table, lambda: _without(table, is_dropped), dry_run=arguments.dry_run)
 
 
 def _field_id(table: Table, name: str) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.framework.index.database.searches import SEARCHES
 from lockgate.framework.store import ManifestEntry, Table
@@ -18,9 +19,29 @@ _CHOSEN = "searches by it read most"
 _OTHERS = "searches by other columns read more"
 
 
+@dataclass(frozen=True)
+class AdviceRow:
+    """What an index or an order by a column would cost and save."""
+
+    kind: Annotated[str, "the kind of index, or `order`"]
+    column: Annotated[str, "the column"]
+    is_indexed: Annotated[bool, "whether the table's options request it already"]
+    distinct_share: Annotated[
+        float | None, "keys (values, pieces or words) of a block for each of its rows, NULL for `order`"
+    ]
+    pruned_share: Annotated[float, "share of blocks that a search for an average key skips"]
+    expected_bytes: Annotated[int, "size of the index for the whole table"]
+    data_share: Annotated[float, "the same as a share of the table's data"]
+    is_advised: Annotated[bool, "whether the index pays"]
+    reason: Annotated[str, "the reason for this advice"]
+    searches: Annotated[int, "searches of this driver that it answers"]
+    searched_bytes: Annotated[int, "bytes of the files that these have read"]
+    saved_bytes: Annotated[int, "the part of them that they would not have read, 0 if it is there already"]
+
+
 def advised_orders(
     table: Table, live: Sequence[ManifestEntry], columns: Sequence[str] | None
-) -> list[tuple[Any, ...]]:
+) -> list[AdviceRow]:
     """Return rows of `index_advice` about the columns that searches of this process have compared.
 
     What is advised is to order by all of these columns together.
@@ -47,5 +68,5 @@ def advised_orders(
         numbers = (None, round(share, 6), 0, 0.0)
         reason = _CHOSEN if is_chosen else _OTHERS
         counted = (ran[name].searches, ran[name].size, saved)
-        rows.append((ORDER, name, name in ordered, *numbers, is_chosen, reason, *counted))
+        rows.append(AdviceRow(ORDER, name, name in ordered, *numbers, is_chosen, reason, *counted))
     return rows

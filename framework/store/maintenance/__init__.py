@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from lockgate.framework.store.maintenance.order_ranges import Sample
     from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
     from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
-    from lockgate.framework.store.maintenance.partition_files import DROPPED, Partition, PartitionFiles
+    from lockgate.framework.store.maintenance.partition_files import Partition, PartitionFiles
     from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
     from lockgate.framework.store.maintenance.table_compaction import CompactRequest, compact
     from lockgate.framework.store.metadata.data_folders import data_files_in
 
 
 __all__ = [
-    "DROPPED",
     "BucketJob",
     "CompactRequest",
     "ExpireResult",
@@ -47,7 +46,7 @@ __getattr__ = lazy_attributes(
         ".order_ranges": "Sample",
         ".ordered_compaction": "RowOrder fits_in_memory",
         ".orphans": "OrphanResult remove_orphan_files",
-        ".partition_files": "DROPPED Partition PartitionFiles",
+        ".partition_files": "Partition PartitionFiles",
         ".snapshot_expiry": "ExpireResult",
         ".table_compaction": "CompactRequest compact",
         "lockgate.framework.store.metadata.data_folders": "data_files_in",

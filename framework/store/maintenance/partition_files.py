@@ -14,15 +14,6 @@ from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.framework.store.scan.readable_files import stored_entries
 from lockgate.framework.store.schema.unsupported_features import check_writable
 
-DROPPED = (
-    ("dropped_partitions_count", "BIGINT"),
-    ("dropped_data_files_count", "BIGINT"),
-    ("dropped_rows", "BIGINT"),
-    ("dropped_bytes", "BIGINT"),
-    ("snapshot_id", "BIGINT"),
-)
-"""The result of procedures that drop partitions; rows are not merged."""
-
 Partition = tuple[Any, ...]
 
 
@@ -44,8 +35,12 @@ class PartitionFiles:
         """Return the partitions with files that a predicate accepts."""
         return [each for each in dict.fromkeys(entry.partition for entry in self.entries) if chosen(each)]
 
-    def drop(self, partitions: Sequence[Partition], *, dry_run: bool) -> tuple[Any, ...]:
-        """Remove all files of partitions in one snapshot, and return the values of `DROPPED`.
+    def drop(
+        self, partitions: Sequence[Partition], *, dry_run: bool
+    ) -> tuple[int, int, int, int, int | None]:
+        """Remove all files of partitions in one snapshot; return counts and the snapshot.
+
+        These are the numbers of partitions, files, rows (not merged) and bytes, and the snapshot's number.
 
         Rows that others add at the same time stay. Raises CommitConflictError if one of the files was
         replaced.

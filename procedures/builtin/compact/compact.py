@@ -2,107 +2,115 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError, nearest
 from lockgate.framework.options import CLUSTERING_INCREMENTAL
 from lockgate.framework.store import Table, check_writable
 from lockgate.framework.store.maintenance import CompactRequest, RowOrder, compact
 from lockgate.procedures.arguments import (
-    OPTIONS,
-    PARTITIONS,
-    WHERE,
+    Partitions,
+    Where,
     parse_options,
     parse_selection,
     with_options,
 )
 from lockgate.procedures.builtin.compact.order_engine import spark_order
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import Int, TableName, TypedProcedure
 
 _STRATEGIES = ("full", "minor")
 # Options that may differ for one call: how files are written, not what is in them.
 _OPTIONS = ("target-file-size", "file.compression", "orc.compress", "metadata.stats-mode")
 
 
-class Compact(Procedure):
-    """Rewrites the files of a table in a COMPACT snapshot; see `store.maintenance.compact`."""
+@dataclass(frozen=True)
+class CompactArguments:
+    """What to compact, and how."""
+
+    table: TableName
+    partitions: Partitions = None
+    compact_strategy: Annotated[
+        str | None,
+        "`full`: every file that can be improved; `minor`: only buckets with five or more small files or "
+        "runs, and in an order only files that no compaction has written (default: `full`, or `minor` with "
+        "`clustering.incremental`)",
+    ] = None
+    order_strategy: Annotated[
+        str | None,
+        "order of rows in append tables: `order` sorts by columns, `zorder` and `hilbert` along a curve "
+        "through them, `none` leaves them as they were written (default: as `clustering.*` say)",
+    ] = None
+    order_by: Annotated[str | None, "the columns of the order, comma-separated"] = None
+    options: Annotated[
+        str | None,
+        "`key=value,...` for this call: `target-file-size`, `file.compression`, `orc.compress`, "
+        "`metadata.stats-mode`",
+    ] = None
+    dry_run: Annotated[bool, "only count; counts not known in advance are NULL"] = False
+    where: Where = None
+    partition_idle_time: Annotated[
+        str | None,
+        "only partitions whose newest files are older: `1 h`; not together with `order_strategy` (default: "
+        "all)",
+    ] = None
+    order_engine: Annotated[
+        str,
+        "where rows are ordered: `python`: in the process that is called; `spark`: by Spark's tasks; "
+        "`auto`: by these in a Spark session, for buckets of more than four million rows",
+    ] = "auto"
+
+
+@dataclass(frozen=True)
+class _Row:
+    buckets: Annotated[Int, "buckets with files to rewrite"]
+    files_rewritten: Annotated[int, "files removed and added"]
+    files_written: int | None
+    files_before: Annotated[int, "files of the chosen partitions"]
+    files_after: int | None
+    bytes_before: Annotated[int, "their size"]
+    bytes_after: int | None
+    rows_before: Annotated[
+        int, "their rows, not merged: overwritten and deleted rows count until they are removed"
+    ]
+    rows_after: int | None
+    snapshot_id: Annotated[int | None, "the new snapshot; NULL if there was nothing to do"]
+    pruned_share_before: Annotated[
+        float | None,
+        "share of files that the bounds of a value leave out, on average over the columns of the order; "
+        "NULL without an order",
+    ]
+    pruned_share_after: float | None
+    pruned_share_bound: Annotated[
+        float | None, "the same for a perfect curve: 1 - N^(-1/d) for N files and d columns"
+    ]
+
+
+class Compact(TypedProcedure[CompactArguments, _Row]):
+    """Rewrite small or overlapping files of a table into fewer, sorted ones."""
 
     name = "compact"
-    description = "Rewrite small or overlapping files of a table into fewer, sorted ones."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("partitions", "STRING", None, PARTITIONS),
-        Parameter(
-            "compact_strategy",
-            "STRING",
-            None,
-            "'full': every file that can be improved; 'minor': only buckets with five or more small files "
-            "or runs, and in an order only files that no compaction has written (default: 'full', or 'minor' "
-            "with the option clustering.incremental)",
-        ),
-        Parameter(
-            "order_strategy",
-            "STRING",
-            None,
-            "order of rows in append tables: 'order' by columns, 'zorder' or 'hilbert' along a curve through "
-            "them; 'none': as they were written (default: as the options clustering.* say)",
-        ),
-        Parameter("order_by", "STRING", None, "the columns of the order, comma-separated"),
-        Parameter("options", "STRING", None, OPTIONS),
-        Parameter(
-            "dry_run", "BOOLEAN", False, "only count what would be rewritten; counts of new files are NULL"
-        ),
-        Parameter("where", "STRING", None, WHERE),
-        Parameter(
-            "partition_idle_time",
-            "STRING",
-            None,
-            "only partitions whose newest files are older: '1 h' (default: all); not with an order",
-        ),
-        Parameter(
-            "order_engine",
-            "STRING",
-            "auto",
-            "where rows are ordered: 'python': in the process that is called; 'spark': by Spark's tasks; "
-            "'auto': by these in a Spark session, for buckets of more than four million rows",
-        ),
-    )
-    result = (
-        ("buckets", "INT"),
-        ("files_rewritten", "BIGINT"),
-        ("files_written", "BIGINT"),
-        ("files_before", "BIGINT"),
-        ("files_after", "BIGINT"),
-        ("bytes_before", "BIGINT"),
-        ("bytes_after", "BIGINT"),
-        ("rows_before", "BIGINT"),
-        ("rows_after", "BIGINT"),
-        ("snapshot_id", "BIGINT"),
-        ("pruned_share_before", "DOUBLE"),
-        ("pruned_share_after", "DOUBLE"),
-        ("pruned_share_bound", "DOUBLE"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: CompactArguments) -> list[_Row]:
         """Compact; results ending in `_before` and `_after` count the chosen partitions as a whole."""
-        table = context.table(arguments["table"])
-        order = RowOrder.of(table, arguments["order_strategy"], arguments["order_by"])
-        if order is not None and order.is_given and arguments["partition_idle_time"]:
+        table = context.table(arguments.table)
+        order = RowOrder.of(table, arguments.order_strategy, arguments.order_by)
+        if order is not None and order.is_given and arguments.partition_idle_time:
             raise InputError("partition_idle_time cannot be used with order_strategy")
-        full = _is_full(table, arguments["compact_strategy"], order)
-        table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
+        full = _is_full(table, arguments.compact_strategy, order)
+        table = with_options(table, parse_options(arguments.options), _OPTIONS)
         check_writable(table.schema)
         request = CompactRequest(
-            chosen=parse_selection(arguments["partitions"], arguments["where"], table.schema),
+            chosen=parse_selection(arguments.partitions, arguments.where, table.schema),
             full=full,
             order=order,
-            partition_idle_time=arguments["partition_idle_time"],
-            order_engine=spark_order(context, order, arguments["order_engine"]),
-            dry_run=arguments["dry_run"],
+            partition_idle_time=arguments.partition_idle_time,
+            order_engine=spark_order(context, order, arguments.order_engine),
+            dry_run=arguments.dry_run,
             report=context.report,
         )
-        return [astuple(compact(table, request))]
+        return [_Row(*astuple(compact(table, request)))]
 
 
 def _is_full(table: Table, text: str | None, order: RowOrder | None) -> bool:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.options import BUCKET
 from lockgate.framework.store import SetOption, Table, grant
 from lockgate.framework.store.maintenance import rescale
-from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_selection
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.arguments import Partitions, Where, parse_selection
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, Int, TypedProcedure
 
 
-class Rescale(Procedure):
-    """Divides the rows of partitions into another number of buckets, in one OVERWRITE snapshot.
+@dataclass(frozen=True)
+class _Arguments:
+    table: Annotated[str, "the table, with a fixed number of buckets"]
+    bucket_num: Annotated[Int | None, "the number of buckets (default: option `bucket`)"] = None
+    partitions: Partitions = None
+    dry_run: DryRun = False
+    where: Where = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    rescaled_partitions_count: Annotated[int, "partitions that had another number of buckets"]
+    files_rewritten: Annotated[int, "files removed and added; the second is NULL in a dry run"]
+    files_written: int | None
+    rows: Annotated[int, "rows in the removed files, not merged"]
+    snapshot_id: Annotated[int | None, "the new snapshot; NULL if there was nothing to do"]
+
+
+class Rescale(TypedProcedure[_Arguments, _Row]):
+    """Divide the rows of a table, or of partitions, into another number of buckets.
 
     Opens every file strictly: without a key that the files need, it raises KeyMissingError and changes
     nothing. Memory holds one partition at a time. Without `partitions` and `where`, the table's option
@@ -23,33 +42,18 @@ class Rescale(Procedure):
     """
 
     name = "rescale"
-    description = "Divide the rows of a table, or of partitions, into another number of buckets."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("bucket_num", "INT", None, "the number of buckets (default: the table's option 'bucket')"),
-        Parameter("partitions", "STRING", None, PARTITIONS),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be rewritten"),
-        Parameter("where", "STRING", None, WHERE),
-    )
-    result = (
-        ("rescaled_partitions_count", "BIGINT"),
-        ("files_rewritten", "BIGINT"),
-        ("files_written", "BIGINT"),
-        ("rows", "BIGINT"),
-        ("snapshot_id", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Rescale; CommitConflictError, with nothing changed, if others write to the partitions."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         grant(table, Action.ALTER)
-        count = _count(table, arguments["bucket_num"])
-        chosen = parse_selection(arguments["partitions"], arguments["where"], table.schema)
-        result = rescale(table, count, chosen, dry_run=arguments["dry_run"])
-        is_whole = not (arguments["partitions"] or arguments["where"])
-        if is_whole and not arguments["dry_run"] and count != table.schema.bucket_count:
+        count = _count(table, arguments.bucket_num)
+        chosen = parse_selection(arguments.partitions, arguments.where, table.schema)
+        result = rescale(table, count, chosen, dry_run=arguments.dry_run)
+        is_whole = not (arguments.partitions or arguments.where)
+        if is_whole and not arguments.dry_run and count != table.schema.bucket_count:
             context.catalog.alter_table(str(table.identifier), [SetOption(BUCKET.key, str(count))])
-        return [astuple(result)]
+        return [_Row(*astuple(result))]
 
 
 def _count(table: Table, wanted: int | None) -> int:

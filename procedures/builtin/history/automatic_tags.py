@@ -9,7 +9,7 @@ import datetime
 import zoneinfo
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
 from lockgate.errors import InputError, OptionError
 from lockgate.framework import options as tag_options
@@ -19,10 +19,8 @@ from lockgate.framework.store.history import create_tag, delete_tags, new_tag
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.system.texts import wall_clock
-from lockgate.procedures.builtin.history.tag_procedures import CreateTag
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-
-_TABLE = CreateTag.parameters[0]
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import TableName, TypedProcedure
 
 
 @dataclass
@@ -78,33 +76,39 @@ def _time_of(snapshot: Snapshot, options: TableOptions) -> datetime.datetime | N
     return datetime.datetime.fromtimestamp(seconds, zone).replace(tzinfo=None)
 
 
-class TriggerTagAutomaticCreation(Procedure):
-    """Creates the tags of periods that are over, and deletes the oldest such tags beyond a number.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    dry_run: Annotated[bool, "only say what would be done"] = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    created_tags_count: Annotated[int, "tags"]
+    created_tags: Annotated[str, "their names, separated by commas, oldest first"]
+    deleted_tags_count: Annotated[int, "tags beyond the number that stays"]
+    deleted_tags: Annotated[str, "their names, separated by commas"]
+    deleted_data_files_count: Annotated[int, "data files, with their indexes"]
+    deleted_manifests_count: Annotated[int, "manifests, manifest lists and other metadata"]
+    deleted_bytes: Annotated[int, "their size on disk"]
+
+
+class TriggerTagAutomaticCreation(TypedProcedure[_Arguments, _Row]):
+    """Create the tags of the days, hours or other periods that are over.
 
     What is due follows from the snapshots that are there and from the options `tag.*`, so that it can be
     called at any time and again after it was killed. Tags that somebody named otherwise are left alone.
     """
 
     name = "trigger_tag_automatic_creation"
-    description = "Create the tags of the days, hours or other periods that are over."
-    parameters = (_TABLE, Parameter("dry_run", "BOOLEAN", False, "only say what would be done"))
-    result = (
-        ("created_tags_count", "BIGINT"),
-        ("created_tags", "STRING"),
-        ("deleted_tags_count", "BIGINT"),
-        ("deleted_tags", "STRING"),
-        ("deleted_data_files_count", "BIGINT"),
-        ("deleted_manifests_count", "BIGINT"),
-        ("deleted_bytes", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Create and delete; InputError if the table's options do not ask for tags by time."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         _check_asked(table)
         options = table.schema.table_options
         plan = _plan(options, table.snapshots(), load_tags(table))
-        dry_run, created = arguments["dry_run"], [name for name, _ in plan.created]
+        dry_run, created = arguments.dry_run, [name for name, _ in plan.created]
         if not dry_run:
             for name, snapshot in plan.created:
                 retained = options.get_option(tag_options.TAG_TIME_RETAINED)
@@ -113,7 +117,7 @@ class TriggerTagAutomaticCreation(Procedure):
         gone = [name for name in plan.deleted if not (dry_run and name in created)]
         released = delete_tags(table, gone, dry_run=dry_run)
         counts = (released.data_files, released.manifests, released.bytes)
-        return [(len(created), ",".join(created), len(plan.deleted), ",".join(plan.deleted), *counts)]
+        return [_Row(len(created), ",".join(created), len(plan.deleted), ",".join(plan.deleted), *counts)]
 
 
 def _check_asked(table: Table) -> None:

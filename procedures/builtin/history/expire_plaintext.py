@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Exposure, Table, check_writable, expire_snapshots, exposures
@@ -20,14 +21,46 @@ from lockgate.framework.store.maintenance import (
 )
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.types import micros_of
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import TypedProcedure
 
 # Others may rewrite the same files concurrently.
 _ATTEMPTS = 3
 
 
-class ExpirePlaintext(Procedure):
-    """Encrypts values in the clear, and expires the files that held them.
+@dataclass(frozen=True)
+class _Arguments:
+    table: Annotated[str, "the table, or a branch of it"]
+    older_than: Annotated[
+        datetime.datetime | None,
+        "keep snapshots that were still the newest after this time; without it none is kept",
+    ] = None
+    drop_tags: Annotated[bool, "delete tags that hold values in the clear"] = False
+    allow_recent: Annotated[
+        bool, "also delete unreferenced files younger than a day, because nothing is writing to the table"
+    ] = False
+    dry_run: Annotated[bool, "only inspect; the counts of removals are NULL"] = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    plain_files_before: Annotated[int, "files in the folder that show values"]
+    files_rewritten: Annotated[int | None, "data files of the newest snapshot"]
+    deleted_snapshots_count: Annotated[int | None, "expired snapshots, deleted tags"]
+    deleted_tags_count: int | None
+    deleted_data_files_count: Annotated[
+        int | None, "data files with their indexes; manifests and other metadata"
+    ]
+    deleted_other_files_count: int | None
+    plain_files_after: Annotated[int | None, "files in the folder that show values after the call"]
+    remaining: Annotated[
+        str | None,
+        "what still needs files with values, how many, and what to do; NULL if there are none",
+    ]
+
+
+class ExpirePlaintext(TypedProcedure[_Arguments, _Row]):
+    """Remove values of a table's encrypted columns that are still in the clear.
 
     Opens files strictly: without a key, it raises KeyMissingError and changes nothing. Each step is complete
     in itself, so the next call finishes the work of a killed one. Rows stay the same, and
@@ -35,52 +68,23 @@ class ExpirePlaintext(Procedure):
     """
 
     name = "expire_plaintext"
-    description = "Remove values of a table's encrypted columns that are still in the clear."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table', or a branch of it"),
-        Parameter(
-            "older_than",
-            "TIMESTAMP",
-            None,
-            "snapshots that were the newest later than this stay, for queries that still read them "
-            "(default: none stays)",
-        ),
-        Parameter("drop_tags", "BOOLEAN", False, "delete tags that hold values in the clear"),
-        Parameter(
-            "allow_recent",
-            "BOOLEAN",
-            False,
-            "delete files of less than a day that nothing refers to, because nothing is writing to the table",
-        ),
-        Parameter("dry_run", "BOOLEAN", False, "only look: what is readable, where, and what would remain"),
-    )
-    result = (
-        ("plain_files_before", "BIGINT"),
-        ("files_rewritten", "BIGINT"),
-        ("deleted_snapshots_count", "BIGINT"),
-        ("deleted_tags_count", "BIGINT"),
-        ("deleted_data_files_count", "BIGINT"),
-        ("deleted_other_files_count", "BIGINT"),
-        ("plain_files_after", "BIGINT"),
-        ("remaining", "STRING"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Run all steps, or with `dry_run` count; `remaining` lists what stays in the clear, and what to
         do.
         """
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         check_writable(table.schema)
         before = exposures(table)
-        if arguments["dry_run"]:
-            return [(len(before), None, None, None, None, None, None, _text(table, before))]
+        if arguments.dry_run:
+            return [_Row(len(before), None, None, None, None, None, None, _text(table, before))]
         if not before:
-            return [(0, 0, 0, 0, 0, 0, 0, None)]
+            return [_Row(0, 0, 0, 0, 0, 0, 0, None)]
         rewritten = _rewrite(table, context.report)
-        done = _Expiry(context.table(arguments["table"]), arguments)
+        done = _Expiry(context.table(arguments.table), arguments)
         done.run()
         after = exposures(table)
-        return [(len(before), rewritten, *done.counts(), len(after), _text(table, after))]
+        return [_Row(len(before), rewritten, *done.counts(), len(after), _text(table, after))]
 
 
 def _text(table: Table, found: Sequence[Exposure]) -> str | None:
@@ -101,7 +105,7 @@ class _Expiry:
     """The removals that follow once the newest snapshot shows nothing."""
 
     table: Table
-    arguments: dict[str, Any]
+    arguments: _Arguments
     _tags: Collection[str] = ()
     _snapshots: ExpireResult = field(default_factory=ExpireResult)
     _orphans: OrphanResult = field(default_factory=OrphanResult)
@@ -109,13 +113,13 @@ class _Expiry:
 
     def run(self) -> None:
         found = exposures(self.table)
-        if self.arguments["drop_tags"]:
+        if self.arguments.drop_tags:
             self._drop_tags(found)
         self._expire(found)
         if any(not each.holders for each in found):
             self._remove_orphans()
 
-    def counts(self) -> tuple[int, ...]:
+    def counts(self) -> tuple[int, int, int, int]:
         data, others = self._released
         return (
             self._snapshots.snapshots,
@@ -145,7 +149,7 @@ class _Expiry:
         latest = self.table.snapshot_files.latest_id() or 0
         if not shown:
             return
-        kept, older_than = max(latest - shown, 1), self.arguments["older_than"]
+        kept, older_than = max(latest - shown, 1), self.arguments.older_than
         self._snapshots = expire_snapshots(
             self.table,
             retain_min=kept,
@@ -163,6 +167,6 @@ class _Expiry:
         )
 
     def _remove_orphans(self) -> None:
-        recent = self.arguments["allow_recent"]
+        recent = self.arguments.allow_recent
         older_than = now_millis() if recent else None
         self._orphans = remove_orphan_files(self.table, older_than_millis=older_than, allow_recent=recent)

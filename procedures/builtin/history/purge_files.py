@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
@@ -12,46 +12,50 @@ from lockgate.framework.store import CommitKind, Table, check_writable, expire_s
 from lockgate.framework.store.history import NeededFiles, branch_names, delete_branch, delete_tags
 from lockgate.framework.store.maintenance import data_files_in, expire_changelogs
 from lockgate.framework.store.metadata.references import tagged_snapshots
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, TableName, TypedProcedure
 
 
-class PurgeFiles(Procedure):
-    """Removes all rows, branches, tags, consumers, changelogs, and all snapshots but an empty one.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    confirm: Annotated[bool, "must be true, unless `dry_run` is: nothing can be restored"] = False
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    deleted_branches_count: Annotated[int, "branches, tags and consumers"]
+    deleted_tags_count: int
+    deleted_consumers_count: int
+    deleted_changelogs_count: Annotated[int, "changelogs, and snapshots before the empty one"]
+    deleted_snapshots_count: int
+    deleted_data_files_count: Annotated[int, "data files, with their indexes"]
+    deleted_bytes: Annotated[int, "their size on disk"]
+    snapshot_id: Annotated[int | None, "the empty snapshot; NULL after a dry run"]
+
+
+class PurgeFiles(TypedProcedure[_Arguments, _Row]):
+    """Remove everything that a table holds or held, and keep its schema.
 
     Schemas and options stay. Data is only deleted, never read, so no key is needed. If killed halfway, it can
     be called again. Source: Paimon's `PurgeFilesProcedure`.
     """
 
     name = "purge_files"
-    description = "Remove everything that a table holds or held, and keep its schema."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("confirm", "BOOLEAN", False, "must be true, for nothing of it can be restored"),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be removed"),
-    )
-    result = (
-        ("deleted_branches_count", "BIGINT"),
-        ("deleted_tags_count", "BIGINT"),
-        ("deleted_consumers_count", "BIGINT"),
-        ("deleted_changelogs_count", "BIGINT"),
-        ("deleted_snapshots_count", "BIGINT"),
-        ("deleted_data_files_count", "BIGINT"),
-        ("deleted_bytes", "BIGINT"),
-        ("snapshot_id", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Purge; InputError, with nothing removed, unless `confirm` is given."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         if table.identifier.branch is not None:
             raise InputError(f"{table.identifier} is a branch: delete_branch removes it")
         check_writable(table.schema)
         grant(table, Action.DELETE)
         grant(table, Action.ALTER)
         contents = _Contents.of(table)
-        if arguments["dry_run"]:
+        if arguments.dry_run:
             return [contents.counts(len(contents.snapshots), None)]
-        if not arguments["confirm"]:
+        if not arguments.confirm:
             raise InputError(
                 f"purge_files removes all that table {table.identifier} holds and held, for good: look with "
                 "dry_run => true, then call it with confirm => true"
@@ -85,7 +89,7 @@ class _Contents:
             [info for info in files if info.name in needed],
         )
 
-    def purge(self) -> tuple[Any, ...]:
+    def purge(self) -> _Row:
         """Remove it all, and return the values of the result."""
         table = self.table
         for branch in self.branches:
@@ -101,8 +105,8 @@ class _Contents:
         self.files = [info for info in self.files if info.path not in left]
         return self.counts(done.snapshots, None if head is None else head.id)
 
-    def counts(self, snapshots: int, snapshot_id: int | None) -> tuple[Any, ...]:
+    def counts(self, snapshots: int, snapshot_id: int | None) -> _Row:
         """Return the values of the result."""
         named = (len(self.branches), len(self.tags), len(self.consumers), len(self.changelogs))
         size = sum(info.size for info in self.files)
-        return (*named, snapshots, len(self.files), size, snapshot_id)
+        return _Row(*named, snapshots, len(self.files), size, snapshot_id)

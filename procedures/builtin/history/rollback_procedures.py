@@ -2,67 +2,66 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+import datetime
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, check_writable, number_called
 from lockgate.framework.store.history import restore, rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-
-_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
-_TARGET = (
-    _TABLE,
-    Parameter("version", "STRING", None, "the number of a snapshot, or the name of a tag"),
-    Parameter("snapshot", "BIGINT", None, "the number of a snapshot"),
-    Parameter("tag", "STRING", None, "the name of a tag"),
-)
-_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count what would be removed")
-_RESULT = (
-    ("previous_snapshot_id", "BIGINT"),
-    ("current_snapshot_id", "BIGINT"),
-    ("deleted_snapshots_count", "BIGINT"),
-    ("deleted_tags_count", "BIGINT"),
-    ("reset_consumers_count", "BIGINT"),
-    ("deleted_data_files_count", "BIGINT"),
-    ("deleted_manifests_count", "BIGINT"),
-    ("deleted_bytes", "BIGINT"),
-)
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, TableName, TypedProcedure
 
 
-class _RollbackTo(Procedure):
-    """Removes all snapshots and tags after a target, and the files that only they needed."""
-
-    result = _RESULT
-
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
-        table = context.table(arguments["table"])
-        return [_row(table, self.target(table, arguments), arguments["dry_run"])]
-
-    @abstractmethod
-    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
-        """Return the snapshot that stays the newest; SnapshotNotFoundError if there is none."""
+@dataclass(frozen=True)
+class _RollbackArguments:
+    table: TableName
+    version: Annotated[str | None, "the number of a snapshot, or the name of a tag"] = None
+    snapshot: Annotated[int | None, "the number of a snapshot"] = None
+    tag: Annotated[
+        str | None, "the name of a tag; its snapshot may have expired. Give exactly one of the three"
+    ] = None
+    dry_run: DryRun = False
 
 
-class Rollback(_RollbackTo):
-    """Removes all snapshots and tags after one, and the files that only they needed.
+@dataclass(frozen=True)
+class _RollbackRow:
+    previous_snapshot_id: Annotated[int, "the newest snapshot before and after"]
+    current_snapshot_id: int
+    deleted_snapshots_count: Annotated[int, "removed snapshots and tags"]
+    deleted_tags_count: int
+    reset_consumers_count: Annotated[int, "consumers that were beyond the target"]
+    deleted_data_files_count: Annotated[int, "data files, with their indexes"]
+    deleted_manifests_count: Annotated[int, "manifests, manifest lists and other metadata"]
+    deleted_bytes: Annotated[int, "their size on disk"]
+
+
+class Rollback(TypedProcedure[_RollbackArguments, _RollbackRow]):
+    """Restore a table to a snapshot or tag, and remove everything later.
 
     Data is only deleted, never read, so no key is needed. If killed halfway, it can be called again.
     """
 
     name = "rollback"
-    description = "Restore a table to a snapshot or tag, and remove everything later."
-    parameters = (*_TARGET, _DRY_RUN)
 
-    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
-        """Return the snapshot that the arguments name."""
-        return _target(table, self.name, arguments)
+    def run(self, context: ProcedureContext, arguments: _RollbackArguments) -> list[_RollbackRow]:
+        """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
+        table = context.table(arguments.table)
+        return _roll_back(table, _target(table, self.name, arguments), arguments.dry_run)
 
 
-class RollbackToAsLatest(Procedure):
-    """Commits an earlier state of a table as its newest snapshot; all snapshots and tags stay.
+@dataclass(frozen=True)
+class _RollbackToAsLatestRow:
+    previous_snapshot_id: Annotated[int, "the newest snapshot before"]
+    snapshot_id: Annotated[int | None, "the new snapshot; NULL after a dry run"]
+    removed_files_count: Annotated[int, "data files that the new snapshot no longer has"]
+    restored_files_count: Annotated[int, "data files that it has again"]
+    restored_bytes: Annotated[int, "their size"]
+
+
+class RollbackToAsLatest(TypedProcedure[_RollbackArguments, _RollbackToAsLatestRow]):
+    """Commit an earlier state of a table as its newest snapshot, and remove nothing.
 
     Readers, consumers and streams are not disturbed. Data files of that state which are gone by now come
     back under new names, as hard links where there are some; no row is read, so no key is needed. If killed
@@ -70,27 +69,18 @@ class RollbackToAsLatest(Procedure):
     """
 
     name = "rollback_to_as_latest"
-    description = "Commit an earlier state of a table as its newest snapshot, and remove nothing."
-    parameters = (*_TARGET, Parameter("dry_run", "BOOLEAN", False, "only count what would change"))
-    result = (
-        ("previous_snapshot_id", "BIGINT"),
-        ("snapshot_id", "BIGINT"),
-        ("removed_files_count", "BIGINT"),
-        ("restored_files_count", "BIGINT"),
-        ("restored_bytes", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _RollbackArguments) -> list[_RollbackToAsLatestRow]:
         """Restore; CommitConflictError, with nothing changed, if another commit lands first."""
-        table = context.table(arguments["table"])
+        table = context.table(arguments.table)
         check_writable(table.schema)
-        done = restore(table, _target(table, self.name, arguments), dry_run=arguments["dry_run"])
+        done = restore(table, _target(table, self.name, arguments), dry_run=arguments.dry_run)
         files = (done.removed_files, done.restored_files, done.restored_bytes)
-        return [(done.previous_snapshot, done.snapshot, *files)]
+        return [_RollbackToAsLatestRow(done.previous_snapshot, done.snapshot, *files)]
 
 
-def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot:
-    given = {name: arguments[name] for name in ("version", "snapshot", "tag")}
+def _target(table: Table, procedure: str, arguments: _RollbackArguments) -> Snapshot:
+    given = {name: getattr(arguments, name) for name in ("version", "snapshot", "tag")}
     given = {name: value for name, value in given.items() if value is not None}
     if len(given) != 1:
         raise InputError(f"{procedure} needs exactly one of version, snapshot and tag")
@@ -112,53 +102,51 @@ def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot
     return target_of(table, given.get("snapshot"), given.get("tag"))
 
 
-class RollbackToTimestamp(_RollbackTo):
-    """Removes all snapshots and tags after the newest snapshot that is not younger than a time."""
+@dataclass(frozen=True)
+class _RollbackToTimestampArguments:
+    table: TableName
+    timestamp: Annotated[datetime.datetime, "the time: the newest snapshot that is not younger stays"]
+    dry_run: DryRun = False
+
+
+class RollbackToTimestamp(TypedProcedure[_RollbackToTimestampArguments, _RollbackRow]):
+    """Restore a table to a time, and remove everything later."""
 
     name = "rollback_to_timestamp"
-    description = "Restore a table to a time, and remove everything later."
-    parameters = (
-        _TABLE,
-        Parameter("timestamp", "TIMESTAMP", doc="the time: the newest snapshot that is not younger stays"),
-        _DRY_RUN,
-    )
 
-    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
-        """Return the newest snapshot at a time; SnapshotNotFoundError if all snapshots are younger."""
-        return snapshot_at(table, micros_of(arguments["timestamp"]) // 1000)
-
-
-class RollbackToWatermark(_RollbackTo):
-    """Removes all snapshots and tags after the newest snapshot whose watermark is not later than one."""
-
-    name = "rollback_to_watermark"
-    description = "Restore a table to a watermark, and remove everything later."
-    parameters = (
-        _TABLE,
-        Parameter("watermark", "BIGINT", doc="the watermark, in milliseconds since 1970"),
-        _DRY_RUN,
-    )
-
-    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
-        """Return the newest snapshot up to a watermark; SnapshotNotFoundError if there is none."""
-        wanted = arguments["watermark"]
-        for snapshot in reversed(table.snapshots()):
-            if snapshot.watermark is not None and snapshot.watermark <= wanted:
-                return snapshot
-        raise SnapshotNotFoundError(
-            f"table {table.identifier} has no snapshot with watermark {wanted} or an earlier one"
+    def run(self, context: ProcedureContext, arguments: _RollbackToTimestampArguments) -> list[_RollbackRow]:
+        """Keep the newest snapshot at a time; SnapshotNotFoundError if all snapshots are younger."""
+        table = context.table(arguments.table)
+        return _roll_back(
+            table, snapshot_at(table, micros_of(arguments.timestamp) // 1000), arguments.dry_run
         )
 
 
-def _row(table: Table, target: Snapshot, dry_run: bool) -> tuple[Any, ...]:
+@dataclass(frozen=True)
+class _RollbackToWatermarkArguments:
+    table: TableName
+    watermark: Annotated[int, "the watermark, in milliseconds since 1970"]
+    dry_run: DryRun = False
+
+
+class RollbackToWatermark(TypedProcedure[_RollbackToWatermarkArguments, _RollbackRow]):
+    """Restore a table to a watermark, and remove everything later."""
+
+    name = "rollback_to_watermark"
+
+    def run(self, context: ProcedureContext, arguments: _RollbackToWatermarkArguments) -> list[_RollbackRow]:
+        """Keep the newest snapshot with that watermark or an earlier one; SnapshotNotFoundError if none."""
+        table = context.table(arguments.table)
+        for snapshot in reversed(table.snapshots()):
+            if snapshot.watermark is not None and snapshot.watermark <= arguments.watermark:
+                return _roll_back(table, snapshot, arguments.dry_run)
+        raise SnapshotNotFoundError(
+            f"table {table.identifier} has no snapshot with watermark {arguments.watermark} or an earlier one"
+        )
+
+
+def _roll_back(table: Table, target: Snapshot, dry_run: bool) -> list[_RollbackRow]:
     done = rollback(table, target, dry_run=dry_run)
-    return (
-        done.previous_snapshot,
-        done.snapshot,
-        done.snapshots,
-        len(done.tags),
-        len(done.consumers),
-        done.data_files,
-        done.manifests,
-        done.bytes,
-    )
+    snapshots = (done.previous_snapshot, done.snapshot, done.snapshots)
+    counts = (len(done.tags), len(done.consumers), done.data_files, done.manifests, done.bytes)
+    return [_RollbackRow(*snapshots, *counts)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, Tag
@@ -12,68 +13,77 @@ from lockgate.framework.store.history import delete_tags
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.framework.types import micros_of
-from lockgate.procedures.builtin.history.tag_procedures import CreateTag
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.builtin.history.tag_procedures import (
+    CreateTag,
+    CreateTagArguments,
+    CreateTagRow,
+    TimeRetained,
+)
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, TableName, TypedProcedure
 
-_TABLE, _TAG, _, _RETAINED, _DRY_RUN = CreateTag.parameters
-
-
-class _CreateTagFrom(Procedure):
-    """A tag of the first snapshot whose `measure` is what the argument of that name says, or later."""
-
-    measure: ClassVar[str]
-    result = CreateTag.result
-
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Create the tag; SnapshotNotFoundError if no snapshot has come so far."""
-        wanted = arguments.pop(self.measure)
-        table = context.table(arguments["table"])
-        found = next((each.id for each in _snapshots(table) if self._has_reached(each, wanted)), None)
-        if found is None:
-            raise SnapshotNotFoundError(
-                f"table {table.identifier} has no snapshot with {self.measure} {wanted} or a later one"
-            )
-        return CreateTag().call(context, **arguments, snapshot=found)
-
-    @abstractmethod
-    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
-        """Say whether a snapshot is as late as wanted."""
+_DryRun = Annotated[bool, "only count what the tag would hold"]
 
 
-class CreateTagFromTimestamp(_CreateTagFrom):
-    """Names the first snapshot of a time or later, and keeps its files after it expires."""
+@dataclass(frozen=True)
+class _TimestampArguments:
+    table: TableName
+    tag: Annotated[str, "the name"]
+    timestamp: Annotated[int, "the time, in milliseconds since 1970"]
+    time_retained: TimeRetained = None
+    dry_run: _DryRun = False
+
+
+class CreateTagFromTimestamp(TypedProcedure[_TimestampArguments, CreateTagRow]):
+    """Name the first snapshot of a time or later, and keep its files after it expires."""
 
     name = "create_tag_from_timestamp"
-    measure = "timestamp"
-    description = "Name the first snapshot of a time or later, and keep its files after it expires."
-    parameters = (
-        _TABLE,
-        _TAG,
-        Parameter("timestamp", "BIGINT", doc="the time, in milliseconds since 1970"),
-        _RETAINED,
-        _DRY_RUN,
-    )
 
-    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
-        return snapshot.time_millis >= wanted
+    def run(self, context: ProcedureContext, arguments: _TimestampArguments) -> list[CreateTagRow]:
+        """Create the tag; SnapshotNotFoundError if no snapshot has come so far."""
+        limit = arguments.timestamp
+        return _create(context, arguments, f"timestamp {limit}", lambda each: each.time_millis >= limit)
 
 
-class CreateTagFromWatermark(_CreateTagFrom):
-    """Names the first snapshot with a watermark or a later one, and keeps its files after it expires."""
+@dataclass(frozen=True)
+class _WatermarkArguments:
+    table: TableName
+    tag: Annotated[str, "the name"]
+    watermark: Annotated[int, "the watermark, in milliseconds since 1970"]
+    time_retained: TimeRetained = None
+    dry_run: _DryRun = False
+
+
+class CreateTagFromWatermark(TypedProcedure[_WatermarkArguments, CreateTagRow]):
+    """Name the first snapshot with a watermark or a later one, and keep its files."""
 
     name = "create_tag_from_watermark"
-    measure = "watermark"
-    description = "Name the first snapshot with a watermark or a later one, and keep its files."
-    parameters = (
-        _TABLE,
-        _TAG,
-        Parameter("watermark", "BIGINT", doc="the watermark, in milliseconds since 1970"),
-        _RETAINED,
-        _DRY_RUN,
-    )
 
-    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
-        return snapshot.watermark is not None and snapshot.watermark >= wanted
+    def run(self, context: ProcedureContext, arguments: _WatermarkArguments) -> list[CreateTagRow]:
+        """Create the tag; SnapshotNotFoundError if no snapshot has come so far."""
+        limit = arguments.watermark
+        return _create(
+            context,
+            arguments,
+            f"watermark {limit}",
+            lambda each: each.watermark is not None and each.watermark >= limit,
+        )
+
+
+def _create(
+    context: ProcedureContext,
+    arguments: _TimestampArguments | _WatermarkArguments,
+    limit: str,
+    has_reached: Callable[[Snapshot], bool],
+) -> list[CreateTagRow]:
+    table = context.table(arguments.table)
+    first = next((each.id for each in _snapshots(table) if has_reached(each)), None)
+    if first is None:
+        raise SnapshotNotFoundError(f"table {table.identifier} has no snapshot with {limit} or a later one")
+    return CreateTag().run(
+        context,
+        CreateTagArguments(arguments.table, arguments.tag, first, arguments.time_retained, arguments.dry_run),
+    )
 
 
 def _snapshots(table: Table) -> list[Snapshot]:
@@ -83,36 +93,41 @@ def _snapshots(table: Table) -> list[Snapshot]:
     return [snapshots[number] for number in sorted(snapshots)]
 
 
-class ExpireTags(Procedure):
-    """Deletes tags whose time has come, and the files that only they held.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    older_than: Annotated[
+        datetime.datetime | None, "also delete tags with a `time_retained` that were created before this"
+    ] = None
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    deleted_tags_count: Annotated[int, "tags"]
+    deleted_data_files_count: Annotated[int, "data files, with their indexes"]
+    deleted_manifests_count: Annotated[int, "manifests, manifest lists and other metadata"]
+    deleted_bytes: Annotated[int, "their size on disk"]
+    expired_tags: Annotated[str, "their names, separated by commas"]
+
+
+class ExpireTags(TypedProcedure[_Arguments, _Row]):
+    """Delete tags of a table whose time has come, and the files that only they held.
 
     A tag without `time_retained` is for good and stays. Source: Paimon's `TagTimeExpire`.
     """
 
     name = "expire_tags"
-    description = "Delete tags of a table whose time has come, and the files that only they held."
-    parameters = (
-        _TABLE,
-        Parameter("older_than", "TIMESTAMP", None, "also delete tags created before this, before their time"),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be deleted"),
-    )
-    result = (
-        ("deleted_tags_count", "BIGINT"),
-        ("deleted_data_files_count", "BIGINT"),
-        ("deleted_manifests_count", "BIGINT"),
-        ("deleted_bytes", "BIGINT"),
-        ("expired_tags", "STRING"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Expire; a tag's time is that of the clocks where it was created."""
-        table = context.table(arguments["table"])
-        older = arguments["older_than"]
+        table = context.table(arguments.table)
+        older = arguments.older_than
         bound = None if older is None else wall_clock(micros_of(older) // 1000)
         names = [tag.name for tag in load_tags(table) if _has_expired(tag, bound)]
-        released = delete_tags(table, names, dry_run=arguments["dry_run"])
+        released = delete_tags(table, names, dry_run=arguments.dry_run)
         counts = (released.data_files, released.manifests, released.bytes)
-        return [(len(names), *counts, ",".join(names))]
+        return [_Row(len(names), *counts, ",".join(names))]
 
 
 def _has_expired(tag: Tag, bound: datetime.datetime | None) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import AlreadyExistsError, InputError
 from lockgate.framework.access import Action
@@ -17,12 +18,34 @@ from lockgate.framework.store import (
     require_unrestricted,
 )
 from lockgate.framework.store.history import TableClone as ClonedState
-from lockgate.procedures.arguments import PARTITIONS, WHERE, parse_selection
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.arguments import Partitions, Where, parse_selection
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, Int, TypedProcedure
 
 
-class Clone(Procedure):
-    """Makes a table with the newest rows of another one, from the same files; neither depends on the other.
+@dataclass(frozen=True)
+class _Arguments:
+    table: Annotated[str, "the source; may be a branch"]
+    target_table: Annotated[str, "the new table"]
+    partitions: Partitions = None
+    parallelism: Annotated[Int | None, "files copied at a time (default: up to 8)"] = None
+    dry_run: DryRun = False
+    where: Where = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    copied_data_files_count: Annotated[int, "data files, and files of deletion vectors and hash indexes"]
+    copied_index_files_count: int
+    copied_bytes: Annotated[int, "their size"]
+    rows: Annotated[int, "rows in them, not merged"]
+    snapshot_id: Annotated[
+        int | None, "the only snapshot of the new table; NULL if it is empty, or after a dry run"
+    ]
+
+
+class Clone(TypedProcedure[_Arguments, _Row]):
+    """Make a table with the newest rows of another one, from the same files.
 
     Files are copied as they are, by hard links where there are some, so no key is needed and encrypted
     columns stay encrypted. History, tags, branches and consumers are left behind. If anything fails, the new
@@ -31,38 +54,22 @@ class Clone(Procedure):
 
     name = "clone"
     right = None  # its source is read, and its target created
-    description = "Make a table with the newest rows of another one, from the same files."
-    parameters = (
-        Parameter("table", "STRING", doc="the source, 'database.table'"),
-        Parameter("target_table", "STRING", doc="the new table, 'database.table'"),
-        Parameter("partitions", "STRING", None, PARTITIONS),
-        Parameter("parallelism", "INT", None, "files copied at a time (default: up to 8)"),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be copied"),
-        Parameter("where", "STRING", None, WHERE),
-    )
-    result = (
-        ("copied_data_files_count", "BIGINT"),
-        ("copied_index_files_count", "BIGINT"),
-        ("copied_bytes", "BIGINT"),
-        ("rows", "BIGINT"),
-        ("snapshot_id", "BIGINT"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Clone; AlreadyExistsError if the target exists, AccessDeniedError where rows are hidden."""
-        source = context.table(arguments["table"])
-        target = Identifier.parse(context.identifier(arguments["target_table"]))
-        threads = arguments["parallelism"] or min(8, os.cpu_count() or 1)
+        source = context.table(arguments.table)
+        target = Identifier.parse(context.identifier(arguments.target_table))
+        threads = arguments.parallelism or min(8, os.cpu_count() or 1)
         if threads < 1:
             raise InputError(f"parallelism must be 1 or more, not {threads}")
         # Policies are bound to table names: the source's row filter would not apply to the clone.
         require_unrestricted(source, grant(source, Action.SELECT, source.schema.field_names), "a clone")
         check_writable(source.schema)
-        chosen = parse_selection(arguments["partitions"], arguments["where"], source.schema)
+        chosen = parse_selection(arguments.partitions, arguments.where, source.schema)
         state = ClonedState.of(source, chosen)
         made = _handle(context.catalog, source, target)
         snapshot = None
-        if not arguments["dry_run"]:
+        if not arguments.dry_run:
             state.create(made)
             try:
                 snapshot = state.fill(made, threads)
@@ -71,7 +78,7 @@ class Clone(Procedure):
                 raise
         rows = sum(each.live_rows for each in state.entries)
         numbers = (len(state.entries), len(state.index), state.bytes, rows)
-        return [(*numbers, None if snapshot is None else snapshot.id)]
+        return [_Row(*numbers, None if snapshot is None else snapshot.id)]
 
 
 def _handle(catalog: Catalog, source: Table, target: Identifier) -> Table:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError, UnsupportedTypeError, nearest
 from lockgate.framework.options import KEEP_HISTORY, ON_TYPE_CHANGE, REFUSE_TYPE_CHANGE
 from lockgate.framework.store import Table, changes_of, merged_columns
 from lockgate.framework.types import DataType, parse_type
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import TableName, TypedProcedure
 
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,()]+))\s+(.+?)\s*", re.DOTALL)
 _ACTIONS = (REFUSE_TYPE_CHANGE, KEEP_HISTORY)
@@ -18,8 +20,27 @@ _ACTIONS = (REFUSE_TYPE_CHANGE, KEEP_HISTORY)
 _BETWEEN = re.compile(r",(?![^()]*\))")
 
 
-class MergeSchema(Procedure):
-    """Adds columns, widens types and drops NOT NULL in one change of the schema; reads and writes no file.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    columns: Annotated[str, "columns of the new data: `id BIGINT, name STRING`"]
+    on_type_change: Annotated[
+        str | None, "`refuse` or `history` (default: the option `schema.on-type-change`)"
+    ] = None
+    dry_run: Annotated[bool, "only show the changes"] = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    column: Annotated[str, "a column that changes"]
+    change: Annotated[str, "`added`, `widened`, `nullable` (NOT NULL is dropped) or `history`"]
+    type: Annotated[str, "its new and its old type; `old_type` is NULL for a new column"]
+    old_type: str | None
+    history_column: Annotated[str | None, "the column with the old values; NULL if there is none"]
+
+
+class MergeSchema(TypedProcedure[_Arguments, _Row]):
+    """Give a table the columns and types of new data too.
 
     A column whose old values do not fit its new type stays under the name `<column>_v<schema id>`, and a new
     column takes its name, if `on_type_change` is 'history'. Keys, partition columns and encrypted columns
@@ -28,35 +49,16 @@ class MergeSchema(Procedure):
 
     name = "merge_schema"
     needs_all_rows = False
-    description = "Give a table the columns and types of new data too."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("columns", "STRING", doc="columns of the new data: 'id BIGINT, name STRING'"),
-        Parameter(
-            "on_type_change",
-            "STRING",
-            None,
-            "'refuse' or 'history' (default: the table's option schema.on-type-change)",
-        ),
-        Parameter("dry_run", "BOOLEAN", False, "only show the changes"),
-    )
-    result = (
-        ("column", "STRING"),
-        ("change", "STRING"),
-        ("type", "STRING"),
-        ("old_type", "STRING"),
-        ("history_column", "STRING"),
-    )
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Merge; one row for each column that changes, none if the table has all columns already."""
-        table = context.table(arguments["table"])
-        action = _action(table, arguments["on_type_change"])
-        wanted = list(_columns(arguments["columns"]))
+        table = context.table(arguments.table)
+        action = _action(table, arguments.on_type_change)
+        wanted = list(_columns(arguments.columns))
         merges = merged_columns(table, wanted, action)
-        if merges and not arguments["dry_run"]:
+        if merges and not arguments.dry_run:
             context.catalog.alter_table(table.identifier, changes_of(merges))
-        return [each.row for each in merges]
+        return [_Row(*each.row) for each in merges]
 
 
 def _action(table: Table, text: str | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
@@ -12,7 +13,7 @@ from lockgate.procedures.builtin.migrate.fit import why_nulls
 from lockgate.procedures.builtin.migrate.migrated_by_spark import rewrite_into
 from lockgate.procedures.builtin.migrate.migrated_encryption import check_nothing_is_revealed
 from lockgate.procedures.builtin.migrate.migration import (
-    COUNTS,
+    MigrationCounts,
     adopt_all,
     delete_origin,
     divide,
@@ -20,12 +21,29 @@ from lockgate.procedures.builtin.migrate.migration import (
     table_keys,
 )
 from lockgate.procedures.builtin.migrate.migration_source import is_folder
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import Int, TypedProcedure
 
 
-class MigrateFile(Procedure):
-    """Adds the ORC, Parquet or Avro files of a Spark table or a folder to a table that exists, in one
-    snapshot.
+@dataclass(frozen=True)
+class _Arguments:
+    source_type: Annotated[
+        str, "`spark` or `hive`: a table of Spark's session catalog; `orc`, `parquet` or `avro`: a folder"
+    ]
+    source_table: Annotated[str, "`database.table`, or the path of the folder"]
+    target_table: Annotated[str, "the table that gets the rows"]
+    delete_origin: Annotated[bool, "at the end, drop the source table or delete the folder's data files"] = (
+        False
+    )
+    parallelism: Annotated[Int | None, "files inspected and adopted at a time (default: up to 8)"] = None
+    dry_run: Annotated[bool, "only inspect the files and count"] = False
+    source_keys: Annotated[
+        str | None, "location of the source's keys: `file:/path/keys.json` (default: the lake's)"
+    ] = None
+
+
+class MigrateFile(TypedProcedure[_Arguments, MigrationCounts]):
+    """Add the files of a table of Spark's catalog or of a folder to a table that exists.
 
     As in `migrate_table`, a file with the columns of the table, its encryption and its tags gets a second
     name; others are rewritten, as are all in a table with primary key or buckets. Nothing tells a source that
@@ -36,38 +54,13 @@ class MigrateFile(Procedure):
     name = "migrate_file"
     right = None  # a source is read, and a target written
     needs_all_rows = False  # of the source: its rights are checked
-    description = "Add the files of a table of Spark's catalog or of a folder to a table that exists."
-    parameters = (
-        Parameter(
-            "source_type",
-            "STRING",
-            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc', 'parquet' or 'avro' for a folder",
-        ),
-        Parameter("source_table", "STRING", doc="the source: 'database.table', or the path of a folder"),
-        Parameter("target_table", "STRING", doc="the table that gets the rows, 'database.table'"),
-        Parameter(
-            "delete_origin",
-            "BOOLEAN",
-            False,
-            "drop the source table, or delete the folder's files, at the end",
-        ),
-        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
-        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
-        Parameter(
-            "source_keys",
-            "STRING",
-            None,
-            "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
-        ),
-    )
-    result = COUNTS
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[MigrationCounts]:
         """Add the rows; InputError if the table does not hold all values of the source's columns,
         or has other partitions.
         """
-        kind, name, deletes = arguments["source_type"], arguments["source_table"], arguments["delete_origin"]
-        table = context.table(arguments["target_table"])
+        kind, name, deletes = arguments.source_type, arguments.source_table, arguments.delete_origin
+        table = context.table(arguments.target_table)
         grant(table, Action.INSERT)
         check_writable(table.schema)
         if is_folder(kind, name):
@@ -77,8 +70,8 @@ class MigrateFile(Procedure):
             kind,
             name,
             deletes=deletes,
-            keys=arguments["source_keys"],
-            parallelism=arguments["parallelism"],
+            keys=arguments.source_keys,
+            parallelism=arguments.parallelism,
             into=table.schema,
         )
         check_nothing_is_revealed(origin.inspected, table.schema)
@@ -91,7 +84,7 @@ class MigrateFile(Procedure):
             caller=self.name,
             why=lambda inspected: why_nulls(inspected, table.schema),
         )
-        if arguments["dry_run"]:
+        if arguments.dry_run:
             return [division.counts(None, None)]
         rewritten = rewrite_into(context, origin.source, table, division.rewritten, origin.keys)
         try:

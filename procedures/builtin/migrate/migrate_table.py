@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from lockgate.errors import AlreadyExistsError
 from lockgate.framework.options import ORC_INTEGRITY
 from lockgate.framework.store import Schema
 from lockgate.framework.store.ddl.validation import first_schema
-from lockgate.procedures.arguments import OPTIONS_MAP, parse_options
+from lockgate.procedures.arguments import parse_options
 from lockgate.procedures.builtin.migrate.file_adoption import Inspected
 from lockgate.procedures.builtin.migrate.migrated_by_spark import rewrite
 from lockgate.procedures.builtin.migrate.migrated_encryption import encryption_options
 from lockgate.procedures.builtin.migrate.migration import (
-    COUNTS,
+    MigrationCounts,
     Origin,
     adopt_all,
     delete_origin,
@@ -24,11 +24,38 @@ from lockgate.procedures.builtin.migrate.migration import (
     table_keys,
 )
 from lockgate.procedures.builtin.migrate.migration_source import target_name
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import Int, TypedProcedure
 
 
-class MigrateTable(Procedure):
-    """Makes a new table from the ORC, Parquet or Avro files of a Spark table or a folder.
+@dataclass(frozen=True)
+class MigrateTableArguments:
+    """What to migrate, and how."""
+
+    source_type: Annotated[
+        str, "`spark` or `hive`: a table of Spark's session catalog; `orc`, `parquet` or `avro`: a folder"
+    ]
+    table: Annotated[str, "`database.table`, or the path of the folder"]
+    options: Annotated[str | None, "options of the new table: `primary-key=id,bucket=4`"] = None
+    delete_origin: Annotated[bool, "at the end, drop the source table or delete the folder's data files"] = (
+        False
+    )
+    target_table: Annotated[
+        str | None,
+        "the new table; it must not exist, its database must (default: the source's database and name)",
+    ] = None
+    parallelism: Annotated[Int | None, "files inspected and adopted at a time (default: up to 8)"] = None
+    dry_run: Annotated[bool, "only inspect the files and count"] = False
+    source_keys: Annotated[
+        str | None, "location of the source's keys: `file:/path/keys.json` (default: the lake's)"
+    ] = None
+    options_map: Annotated[
+        dict[str, str] | None, "options of the new table as a map; none of them may be in `options` too"
+    ] = None
+
+
+class MigrateTable(TypedProcedure[MigrateTableArguments, MigrationCounts]):
+    """Make a Lockgate table from a table of Spark's catalog or a folder of files.
 
     A file with exactly the columns that Lockgate would have written gets a second name in the new table (a
     hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
@@ -43,49 +70,22 @@ class MigrateTable(Procedure):
     name = "migrate_table"
     right = None
     needs_all_rows = False  # of the source: its rights are checked
-    description = "Make a Lockgate table from a table of Spark's catalog or a folder of files."
-    parameters = (
-        Parameter(
-            "source_type",
-            "STRING",
-            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc', 'parquet' or 'avro' for a folder",
-        ),
-        Parameter("table", "STRING", doc="the source: 'database.table', or the path of a folder"),
-        Parameter("options", "STRING", None, "options of the new table: 'primary-key=id,bucket=4'"),
-        Parameter(
-            "delete_origin",
-            "BOOLEAN",
-            False,
-            "drop the source table, or delete the folder's files, at the end",
-        ),
-        Parameter("target_table", "STRING", None, "the new table (default: database and name of the source)"),
-        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
-        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
-        Parameter(
-            "source_keys",
-            "STRING",
-            None,
-            "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
-        ),
-        Parameter("options_map", "MAP<STRING,STRING>", None, OPTIONS_MAP),
-    )
-    result = COUNTS
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: MigrateTableArguments) -> list[MigrationCounts]:
         """Migrate; `rows` and `bytes` count the source, `files_written` counts the files that replace the
         rewritten ones.
         """
-        kind, name, deletes = arguments["source_type"], arguments["table"], arguments["delete_origin"]
-        options = parse_options(arguments["options"], arguments["options_map"])
+        kind, name, deletes = arguments.source_type, arguments.table, arguments.delete_origin
+        options = parse_options(arguments.options, arguments.options_map)
         origin = open_origin(
             context,
             kind,
             name,
             deletes=deletes,
-            keys=arguments["source_keys"],
-            parallelism=arguments["parallelism"],
+            keys=arguments.source_keys,
+            parallelism=arguments.parallelism,
         )
-        target = context.identifier(arguments["target_table"] or target_name(name))
+        target = context.identifier(arguments.target_table or target_name(name))
         if context.catalog.table_exists(target):
             raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
         schema = _schema(origin, options)
@@ -95,7 +95,7 @@ class MigrateTable(Procedure):
             # Rewritten files get tags, and the table requires them, as any new table does.
             made = {key: text for key, text in schema.options.items() if key != ORC_INTEGRITY.key}
             schema = replace(schema, options=made)
-        if arguments["dry_run"]:
+        if arguments.dry_run:
             return [division.counts(None, None)]
         table = context.catalog.create_table(target, schema)
         try:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 
 from lockgate.errors import InputError, ProcedureError
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
@@ -38,16 +38,18 @@ from lockgate.procedures.procedure import ProcedureContext
 S = TypeVar("S")
 T = TypeVar("T")
 
-COUNTS = (
-    ("files_adopted", "BIGINT"),
-    ("files_rewritten", "BIGINT"),
-    ("files_written", "BIGINT"),
-    ("partitions", "BIGINT"),
-    ("rows", "BIGINT"),
-    ("bytes", "BIGINT"),
-    ("snapshot_id", "BIGINT"),
-)
-"""Result columns of a migration; `rows` and `bytes` count the source."""
+
+@dataclass(frozen=True)
+class MigrationCounts:
+    """What a migration did, or would do."""
+
+    files_adopted: Annotated[int, "files of the source"]
+    files_rewritten: int
+    files_written: Annotated[int | None, "files that replace the rewritten ones; NULL after a dry run"]
+    partitions: Annotated[int, "of the source"]
+    rows: int
+    bytes: int
+    snapshot_id: Annotated[int | None, "the new snapshot; NULL if there were no rows, or after a dry run"]
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,10 @@ class Division:
     adopted: Sequence[Inspected]
     rewritten: Sequence[Inspected]
 
-    def counts(self, written: Sequence[CommitMessage] | None, snapshot_id: int | None) -> tuple[Any, ...]:
-        """Return the values of `COUNTS`; without `written` the number of new files is not known."""
+    def counts(self, written: Sequence[CommitMessage] | None, snapshot_id: int | None) -> MigrationCounts:
+        """Return the counts; without `written` the number of new files is not known."""
         files = (*self.adopted, *self.rewritten)
-        return (
+        return MigrationCounts(
             len(self.adopted),
             len(self.rewritten),
             None if written is None else sum(len(message.added) for message in written),

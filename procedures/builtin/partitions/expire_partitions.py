@@ -9,7 +9,8 @@ import datetime
 import logging
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
 
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
@@ -22,11 +23,13 @@ from lockgate.framework.options import (
     Option,
 )
 from lockgate.framework.store import Table
-from lockgate.framework.store.maintenance import DROPPED, Partition, PartitionFiles
+from lockgate.framework.store.maintenance import Partition, PartitionFiles
 from lockgate.framework.store.system.texts import cast_text
 from lockgate.framework.types import date_pattern, timestamp_of
-from lockgate.procedures.arguments import OPTIONS, parse_pairs, with_options
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.arguments import parse_pairs, with_options
+from lockgate.procedures.builtin.partitions.drop_partition import DroppedPartitions
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import DryRun, Int, TableName, TypedProcedure
 
 _log = logging.getLogger("lockgate.procedures")
 
@@ -42,8 +45,40 @@ _OPTIONS = (
 T = TypeVar("T")
 
 
-class ExpirePartitions(Procedure):
-    """Removes partitions older than a time, oldest first; no file is read, so no key is needed.
+@dataclass(frozen=True)
+class _Arguments:
+    table: TableName
+    expiration_time: Annotated[
+        str | None, "age above which a partition goes: `7 d` (default: the option)"
+    ] = None
+    timestamp_formatter: Annotated[
+        str | None,
+        "form of the times, a pattern of Java's `DateTimeFormatter` with a year, a month and a day: the "
+        "letters `y u M L d D H m s S`, quotes and `[ ]`, at most 200 characters (default: "
+        "`yyyy-MM-dd HH:mm:ss` or `yyyy-MM-dd`)",
+    ] = None
+    timestamp_pattern: Annotated[
+        str | None,
+        "how the values of partition columns form a time: `$day $hour` (default: the first partition column)",
+    ] = None
+    expire_strategy: Annotated[
+        str | None,
+        "`values-time`: by the partition's values; `update-time`: by its newest file (default: "
+        "`values-time`)",
+    ] = None
+    max_expires: Annotated[Int | None, "most partitions removed by one call (default: 100)"] = None
+    dry_run: DryRun = False
+    options: Annotated[str | None, "options of the table for this call: the five options above"] = None
+
+
+@dataclass(frozen=True)
+class _Row(DroppedPartitions):
+    expired_partitions: Annotated[str, "their names, separated by `;`"]
+    unparsed_partitions: Annotated[str, "names of the partitions that stay because they have no time"]
+
+
+class ExpirePartitions(TypedProcedure[_Arguments, _Row]):
+    """Remove partitions of a table that are older than a time.
 
     Arguments that are not given come from the table's options `partition.expiration-time`,
     `partition.timestamp-formatter`, `partition.timestamp-pattern`, `partition.expiration-strategy` and
@@ -52,23 +87,11 @@ class ExpirePartitions(Procedure):
 
     name = "expire_partitions"
     right = Action.DELETE
-    description = "Remove partitions of a table that are older than a time."
-    parameters = (
-        Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("expiration_time", "STRING", None, "age above which a partition goes: '7 d'"),
-        Parameter("timestamp_formatter", "STRING", None, "form of times in partition values: 'yyyyMMdd'"),
-        Parameter("timestamp_pattern", "STRING", None, "how values make a time: '$day $hour'"),
-        Parameter("expire_strategy", "STRING", None, "'values-time', or 'update-time': of the newest file"),
-        Parameter("max_expires", "INT", None, "most partitions removed by this call"),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be removed"),
-        Parameter("options", "STRING", None, OPTIONS),
-    )
-    result = (*DROPPED, ("expired_partitions", "STRING"), ("unparsed_partitions", "STRING"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Expire; partitions whose values are null or not in the formatter's form stay, and are reported."""
-        table = context.table(arguments["table"])
-        table = with_options(table, parse_pairs(arguments["options"]), _OPTIONS)
+        table = context.table(arguments.table)
+        table = with_options(table, parse_pairs(arguments.options), _OPTIONS)
         if not table.schema.partition_keys:
             raise InputError(f"table {table.identifier} has no partitions")
         files = PartitionFiles.of(table)
@@ -77,8 +100,8 @@ class ExpirePartitions(Procedure):
         old = sorted((time, text, each) for each, (time, text) in times.items() if time < bound)
         most = _chosen(table, arguments, "max_expires", EXPIRATION_MAX_NUM)
         chosen = [each for _, _, each in old[:most]]
-        dropped = files.drop(chosen, dry_run=arguments["dry_run"])
-        return [(*dropped, _names(table, chosen), _names(table, unparsed))]
+        dropped = files.drop(chosen, dry_run=arguments.dry_run)
+        return [_Row(*dropped, _names(table, chosen), _names(table, unparsed))]
 
 
 def _time_before_now(age: datetime.timedelta) -> datetime.datetime:
@@ -92,9 +115,9 @@ def _names(table: Table, partitions: Iterable[Partition]) -> str:
     return ";".join(table.paths.partition_path(each).replace("/", ",") for each in partitions)
 
 
-def _chosen(table: Table, arguments: dict[str, Any], argument: str, option: Option[T]) -> T:
+def _chosen(table: Table, arguments: _Arguments, argument: str, option: Option[T]) -> T:
     """Return the value of an argument, else of the table's option; InputError that names the argument."""
-    given = arguments[argument]
+    given = getattr(arguments, argument)
     if given is None:
         return table.schema.table_options.get_option(option)
     try:
@@ -103,7 +126,7 @@ def _chosen(table: Table, arguments: dict[str, Any], argument: str, option: Opti
         raise InputError(f"{argument} cannot be {given!r}: {error}") from None
 
 
-def _age(table: Table, arguments: dict[str, Any]) -> datetime.timedelta:
+def _age(table: Table, arguments: _Arguments) -> datetime.timedelta:
     age = _chosen(table, arguments, "expiration_time", EXPIRATION_TIME)
     if age is None:
         raise InputError(
@@ -114,7 +137,7 @@ def _age(table: Table, arguments: dict[str, Any]) -> datetime.timedelta:
 
 
 def _times(
-    files: PartitionFiles, arguments: dict[str, Any]
+    files: PartitionFiles, arguments: _Arguments
 ) -> tuple[dict[Partition, tuple[datetime.datetime, str]], list[Partition]]:
     """Return the time and the name of each partition that has a time, and the partitions that have none."""
     table = files.table
@@ -144,7 +167,7 @@ def _by_files(files: PartitionFiles) -> Callable[[Partition], datetime.datetime 
     )
 
 
-def _by_values(table: Table, arguments: dict[str, Any]) -> Callable[[Partition], datetime.datetime | None]:
+def _by_values(table: Table, arguments: _Arguments) -> Callable[[Partition], datetime.datetime | None]:
     names = table.schema.partition_keys
     types = table.schema.types_of(names)
     pattern = _chosen(table, arguments, "timestamp_pattern", TIMESTAMP_PATTERN)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from lockgate.errors import InputError
 from lockgate.framework.store import Table
 from lockgate.procedures.builtin.statements.row_counts import RowCounts
-from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.procedure import ProcedureContext
+from lockgate.procedures.typed_procedure import TypedProcedure
 
 _EVERYTHING = "*"
 _CONDITIONS = (
@@ -34,8 +35,49 @@ class _Merge:
     clauses: tuple[int, int, int]
 
 
-class MergeInto(Procedure):
-    """Inserts, updates and deletes rows by those of another table, as the statement MERGE does.
+@dataclass(frozen=True)
+class _Arguments:
+    target_table: Annotated[str, "the table to change"]
+    target_alias: Annotated[str | None, "how conditions call it (default: its own name)"] = None
+    source_sqls: Annotated[
+        str | None, "`CREATE TEMPORARY VIEW` statements to run first, separated by `;`"
+    ] = None
+    source_table: Annotated[str | None, "the table or view with the new rows (default: must be given)"] = None
+    merge_condition: Annotated[str | None, "when two rows match: `t.id = s.id` (default: must be given)"] = (
+        None
+    )
+    matched_upsert_condition: Annotated[str | None, "matched rows to update (default: all)"] = None
+    matched_upsert_setting: Annotated[str | None, "their new values: `price = s.price, size = 1`, or `*`"] = (
+        None
+    )
+    not_matched_insert_condition: Annotated[
+        str | None, "other rows of the source to insert (default: all)"
+    ] = None
+    not_matched_insert_values: Annotated[
+        str | None, "values of all columns of the table, in their order, or `*`"
+    ] = None
+    matched_delete_condition: Annotated[str | None, "matched rows to delete; `true` for all"] = None
+    not_matched_by_source_upsert_condition: Annotated[
+        str | None, "rows of the table without a match to update (default: all)"
+    ] = None
+    not_matched_by_source_upsert_setting: Annotated[str | None, "their new values: `size = 0`"] = None
+    not_matched_by_source_delete_condition: Annotated[
+        str | None, "rows of the table without a match to delete"
+    ] = None
+    dry_run: Annotated[bool, "only count, by a query"] = False
+
+
+@dataclass(frozen=True)
+class _Row:
+    inserted_rows: Annotated[
+        int | None, "rows that the statement changed; NULL where Spark's plan does not count them"
+    ]
+    updated_rows: int | None
+    deleted_rows: int | None
+
+
+class MergeInto(TypedProcedure[_Arguments, _Row]):
+    """Insert, update and delete rows of a table by those of another one, as MERGE does.
 
     The statement that the arguments write is checked and run as any other of the caller's. Prefer MERGE; this
     procedure serves calls that were written for Flink. Of two clauses for the same row the deleting one
@@ -45,52 +87,12 @@ class MergeInto(Procedure):
     name = "merge_into"
     right = None  # the statement asks for those it needs
     needs_all_rows = False
-    description = "Insert, update and delete rows of a table by those of another one, as MERGE does."
-    parameters = (
-        Parameter("target_table", "STRING", doc="the table to change, 'database.table'"),
-        Parameter("target_alias", "STRING", None, "its name in conditions (default: its own)"),
-        Parameter(
-            "source_sqls", "STRING", None, "CREATE TEMPORARY VIEW statements to run first, separated by ';'"
-        ),
-        Parameter("source_table", "STRING", None, "the table or view with the new rows; must be given"),
-        Parameter("merge_condition", "STRING", None, "when two rows match: 't.id = s.id'; must be given"),
-        Parameter("matched_upsert_condition", "STRING", None, "matched rows to update (default: all)"),
-        Parameter(
-            "matched_upsert_setting",
-            "STRING",
-            None,
-            "their new values: 'price = s.price, size = 1', or '*'",
-        ),
-        Parameter("not_matched_insert_condition", "STRING", None, "other rows to insert (default: all)"),
-        Parameter(
-            "not_matched_insert_values",
-            "STRING",
-            None,
-            "values of the table's columns, or '*' for their own",
-        ),
-        Parameter("matched_delete_condition", "STRING", None, "matched rows to delete: 'true' for all"),
-        Parameter(
-            "not_matched_by_source_upsert_condition",
-            "STRING",
-            None,
-            "rows of the target without a match to update (default: all)",
-        ),
-        Parameter("not_matched_by_source_upsert_setting", "STRING", None, "their new values: 'size = 0'"),
-        Parameter(
-            "not_matched_by_source_delete_condition",
-            "STRING",
-            None,
-            "rows of the target without a match to delete",
-        ),
-        Parameter("dry_run", "BOOLEAN", False, "only count what would be changed"),
-    )
-    result = (("inserted_rows", "BIGINT"), ("updated_rows", "BIGINT"), ("deleted_rows", "BIGINT"))
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+    def run(self, context: ProcedureContext, arguments: _Arguments) -> list[_Row]:
         """Merge; InputError for an argument that is no condition, setting or list of values."""
         spark = context.require_spark("merge_into")
-        table = context.table(arguments["target_table"])
-        given = {name: value.strip() for name, value in arguments.items() if isinstance(value, str)}
+        table = context.table(arguments.target_table)
+        given = {name: value.strip() for name, value in vars(arguments).items() if isinstance(value, str)}
         given = {name: value for name, value in given.items() if value}
         for name in ("source_table", "merge_condition"):
             if name not in given:
@@ -103,9 +105,9 @@ class MergeInto(Procedure):
         _check_statement(spark, merge)
         for view in views:
             spark.sql(view)
-        if arguments["dry_run"]:
-            return [tuple(int(value or 0) for value in spark.sql(merge.count).collect()[0])]
-        return [tuple(RowCounts.of(spark.sql(merge.statement)))]
+        if arguments.dry_run:
+            return [_Row(*(int(value or 0) for value in spark.sql(merge.count).collect()[0]))]
+        return [_Row(*RowCounts.of(spark.sql(merge.statement)))]
 
 
 def _written(context: ProcedureContext, spark: Any, table: Table, given: Mapping[str, str]) -> _Merge:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +18,10 @@ from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.procedures import (
-    Parameter,
     Procedure,
     ProcedureContext,
     ProcedureResult,
+    TypedProcedure,
     procedure_registry,
 )
 from lockgate.pushdown import col
@@ -195,16 +196,23 @@ def test_advice_about_indexes_needs_the_right_to_read_and_no_other(
         plugins().unregister("only-reads")
 
 
-class CountRows(Procedure):
+@dataclass(frozen=True)
+class Tables:
+    table: Annotated[str | None, "the table (default: all)"] = None
+
+
+@dataclass(frozen=True)
+class RowCount:
+    rows: int
+
+
+class CountRows(TypedProcedure[Tables, RowCount]):
     """A plugin's procedure that declares nothing about who may see its result."""
 
     name = "count_rows"
-    description = "Count rows."
-    parameters = (Parameter("table", "STRING", None, "the table; default: all"),)
-    result = (("rows", "BIGINT"),)
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        return [(3,)]
+    def run(self, context: ProcedureContext, arguments: Tables) -> list[RowCount]:
+        return [RowCount(3)]
 
 
 @pytest.fixture
