@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from effort import examples
 from hypothesis import example, given, settings
@@ -14,10 +17,11 @@ from lockgate.framework.index.database.blooms import BITS, Blooms
 from lockgate.framework.index.database.index_segments import entries_of, opened
 from lockgate.framework.index.database.segment_kinds import Ngrams, Values
 from lockgate.framework.index.database.words import Words
+from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.types import STRING, DataType
-from lockgate.plugins import IndexKindConformance
-from lockgate.pushdown import Comparison, col, to_arrow_expression
+from lockgate.plugins import AskedKeys, IndexKindConformance, hookimpl
+from lockgate.pushdown import Comparison, Op, col, to_arrow_expression
 
 ODD = [
     "",
@@ -260,3 +264,51 @@ def test_auto_chooses_blooms_by_the_rule(catalog: Catalog) -> None:
         assert segment is not None
         found.append({part.field for part in segment.parts})
     assert found == [{0}, {0, 1}]
+
+
+class Endings:
+    """Last letters, for `ends_with`."""
+
+    def accepts(self, data_type: DataType) -> bool:
+        return data_type == STRING
+
+    def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
+        return np.array([ord(value[-1]) for value in values.to_pylist() if value], np.uint64)
+
+    def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+        text = comparison.literals[0].as_py()
+        if comparison.op is not Op.ENDS_WITH or not text:
+            return None
+        return AskedKeys(np.array([ord(text[-1])], np.uint64))
+
+
+class TestEndings(IndexKindConformance):
+    def kind(self) -> Endings:
+        return Endings()
+
+    def data_type(self) -> DataType:
+        return STRING
+
+    def values(self) -> Sequence[Any]:
+        return ODD
+
+    def predicates(self) -> Sequence[Comparison]:
+        return [col("c").ends_with(each) for each in ODD if each]
+
+
+def test_a_kind_is_its_class_and_one_line(catalog: Catalog) -> None:
+    """As docs/how-to-change.md says; a plugin's line is the same."""
+    named = "endings of a test"
+    plugins().register(
+        types.SimpleNamespace(lockgate_index_kinds=hookimpl(lambda: {"endings": Endings()})), named
+    )
+    try:
+        schema = Schema.from_arrow(pa.schema([("c", pa.string())]), options={"index.endings.columns": "c"})
+        table = catalog.create_table("db.t", schema)
+        for texts in (["ab", "zz"], ["ac", "zy"]):
+            table.append(pa.table({"c": texts}))
+        plan = table.scan(predicate=col("c").ends_with("b"))
+        assert [step.after.files for step in plan.report.steps if step.name == "index"] == [1]
+        assert table.read(predicate=col("c").ends_with("b"))["c"].to_pylist() == ["ab"]
+    finally:
+        plugins().unregister(named)
