@@ -143,7 +143,7 @@ class HdfsFileSystem:
         return int(self._info(path).size or 0)
 
     def uri(self, path: str) -> str:
-        """Return the address as Hadoop's `Path` takes it: not escaped."""
+        """Return the address for Hadoop's `Path`, without escapes."""
         return f"{SCHEME}://{self._authority}{path}"
 
     def _info(self, path: str) -> Any:

@@ -40,7 +40,7 @@ def make_private_folder(path: Path, advice: str = _ADVICE) -> Path:
     another user's, and OSError if the folder cannot be created.
     """
     real = _make(path.absolute(), 0o700, advice)
-    _check_own(real, real.lstat(), advice)
+    _check_owner_and_mode(real, real.lstat(), advice)
     if stat.S_IMODE(real.lstat().st_mode) & _OTHERS_ACCESS:
         real.chmod(0o700)
     return real
@@ -79,12 +79,12 @@ def check_own_folder(path: Path, advice: str = _ADVICE) -> Path:
     status = real.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{real} is not a folder")
-    _check_own(real, status, advice)
+    _check_owner_and_mode(real, status, advice)
     return real
 
 
 def check_path(path: Path, advice: str = _ADVICE) -> Path:
-    """Resolve a path from the root on and check that every part is root's or this user's; return the result.
+    """Resolve a path, check that every part of it is root's or this user's, and return the real path.
 
     Raises UnsafePathError for a folder or a link of another user, and for a folder that others can write to
     (unless it has the sticky bit, as `/tmp`: its entry is checked instead); FileNotFoundError if a part is
@@ -127,7 +127,7 @@ def open_private_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -
         raise
     try:
         status = os.fstat(descriptor)
-        _check_own(path, status, _ADVICE)
+        _check_owner_and_mode(path, status, _ADVICE)
         if not stat.S_ISREG(status.st_mode):
             raise UnsafePathError(f"{path} is not a regular file: {_ADVICE}")
     except BaseException:
@@ -166,7 +166,7 @@ def _check_part(path: Path, status: os.stat_result, advice: str) -> None:
         _check_closed(path, status, advice)
 
 
-def _check_own(path: Path, status: os.stat_result, advice: str) -> None:
+def _check_owner_and_mode(path: Path, status: os.stat_result, advice: str) -> None:
     _check_owner(path, status, advice)
     _check_closed(path, status, advice)
 

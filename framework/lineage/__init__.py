@@ -1,4 +1,4 @@
-"""Lineage: which column came from where, recorded in the warehouse and traced in both directions."""
+"""Lineage: the sources and targets of each column, recorded in the warehouse and traced both ways."""
 
 from __future__ import annotations
 

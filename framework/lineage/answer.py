@@ -1,4 +1,4 @@
-"""Answer to a question about lineage: edges with names, as a table, as text for other tools, as a page."""
+"""The answer to a lineage query: named edges as a table, a graph for other tools, or a web page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = ("depth", "direction", "source", "target", "kinds", "process", "runs",
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge with the vertices at its ends, and the process that made the target from the source."""
+    """An edge: a source and a target vertex, and the process that wrote the target from the source."""
 
     depth: int
     direction: Direction
@@ -57,7 +57,7 @@ class Edge:
 @checked_arguments
 @dataclass(frozen=True)
 class Lineage:
-    """The origins of a column or table, or what is made of it, as edges in depth-first order."""
+    """The origins or the derived columns of a column or table, as edges in depth-first order."""
 
     name: str
     found: tuple[Edge, ...]
@@ -133,31 +133,38 @@ def answer(
     depth: int | None = None,
     kinds: str = "direct",
 ) -> Lineage:
-    """Trace `name`, which may end its table with `@snapshot`; tables that may not be read are left out.
+    """Trace `name`, which may end its table with `@snapshot`; tables that the user may not read are omitted.
 
-    Raises InputError for an unknown direction or kind, NotFoundError for what the lineage does not know, and
-    AccessDeniedError if the table itself may not be read.
+    Raises InputError for an unknown direction or kind, NotFoundError for an unknown name, and
+    AccessDeniedError if the user may not read the table itself.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if depth is not None and depth < 1:
         raise InputError(f"depth must be 1 or more, not {depth}")
-    wanted = int(parse_kinds(kinds))
-    found = find_readable(database, name, catalog, may_read)
+    edge_kinds = int(parse_kinds(kinds))
+    match = find_readable(database, name, catalog, may_read)
     traces = [
-        trace(database, found.fields, each, kinds=wanted, depth=depth, snapshot=found.snapshot)
+        trace(database, match.fields, each, kinds=edge_kinds, depth=depth, snapshot=match.snapshot)
         for each in DIRECTIONS[direction]
     ]
-    return _named(database, name, traces, may_read)
+    return _with_names(database, name, traces, may_read)
 
 
-def _named(database: sqlite3.Connection, name: str, traces: list[Trace], may_read: Readable) -> Lineage:
-    walked = [(each.direction, step, depth) for each in traces for step, depth in each.walk()]
+def _with_names(database: sqlite3.Connection, name: str, traces: list[Trace], may_read: Readable) -> Lineage:
+    steps = [(each.direction, step, depth) for each in traces for step, depth in each.walk()]
     names = vertices(database, {number for each in traces for number in each.fields})
-    by = processes(database, {step.process for _, step, _ in walked})
+    processes_by_number = processes(database, {step.process for _, step, _ in steps})
     edges = tuple(
-        Edge(depth, direction, names[step.source], names[step.target], step.kinds, by[step.process])
-        for direction, step, depth in walked
+        Edge(
+            depth,
+            direction,
+            names[step.source],
+            names[step.target],
+            step.kinds,
+            processes_by_number[step.process],
+        )
+        for direction, step, depth in steps
         if may_read(names[step.source]) and may_read(names[step.target])
     )
     return Lineage(name, edges, tuple(names[start] for start in traces[0].starts))

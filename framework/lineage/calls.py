@@ -1,4 +1,4 @@
-"""Calls of procedures as processes, from the event that each publishes when it has ended."""
+"""Calls of procedures as lineage processes, from the events of ended calls."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from lockgate.framework.plugins import ProcedureCalled
     from lockgate.framework.store import Catalog
 
-# They ask the lineage, or tidy it up.
-_OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})
+# Procedures that query or maintain lineage.
+_LINEAGE_PROCEDURES = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})
 
 
 def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
-    """Note a call in its warehouse; one that changed nothing is marked as dry."""
-    if event.procedure in _OWN or event.confs.get("spark.lockgate.lineage") == "off":
+    """Record a call in its warehouse; a dry run is marked as one."""
+    if event.procedure in _LINEAGE_PROCEDURES or event.confs.get("spark.lockgate.lineage") == "off":
         return
-    keeps = event.confs.get("spark.lockgate.lineage.literals") == "keep"
-    why = why_of(event.description, event.confs.get("spark.lockgate.lineage.reason"), keeps=keeps)
+    keep_literals = event.confs.get("spark.lockgate.lineage.literals") == "keep"
+    reasons = why_of(
+        event.description, event.confs.get("spark.lockgate.lineage.reason"), keep_literals=keep_literals
+    )
     target = None if event.table is None else _table(catalog, event.table)
     ended = int(event.at.timestamp() * 1000)
     run = Run(
@@ -37,13 +39,13 @@ def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
         where={"host": socket.gethostname()},
         who={"user": event.user or ""},
         which={"lockgate": VERSION},
-        why=why,
+        why=reasons,
     )
     lineage_of(catalog).add(Record(Shape("CALL", target, name=event.procedure), run))
 
 
 def _table(catalog: Catalog, name: str) -> Dataset:
     parts = [part.strip("`") for part in name.split(".")][-2:]
-    plain = ".".join(parts)
-    found = len(parts) == 2 and catalog.table_exists(plain)
-    return Dataset(joined(parts), id=str(catalog.load_table(plain).table_id) if found else "")
+    table_name = ".".join(parts)
+    exists = len(parts) == 2 and catalog.table_exists(table_name)
+    return Dataset(joined(parts), id=str(catalog.load_table(table_name).table_id) if exists else "")

@@ -251,7 +251,7 @@ def _run(
     ]
     sql = run["sql"] or ""
     how = sql if run["literals"] == "keep" else mask_literals(sql[:_LONGEST])
-    why = why_of(run["description"], run["reason"], keeps=run["literals"] == "keep")
+    why = why_of(run["description"], run["reason"], keep_literals=run["literals"] == "keep")
     if run["stream"]:
         why["stream"] = run["stream"]
     count, error = run["count"], run["error"]

@@ -1,4 +1,4 @@
-"""Ids of the columns that a statement names, from the schemas that its tables had."""
+"""Ids of the columns of a statement, from the schemas of its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lockgate.framework.lineage.model.names import column_path, column_text
 if TYPE_CHECKING:
     from lockgate.framework.lineage.capture import NamedDataset
 
-_NAMING = ("RENAME_COLUMN", "ADD_COLUMNS")
+_NEW_NAMES = ("RENAME_COLUMN", "ADD_COLUMNS")
 
 
 def ids_of(
@@ -23,21 +23,21 @@ def ids_of(
     rows: Iterable[RowEdge],
     columns: Iterable[str],
 ) -> tuple[ColumnId, ...]:
-    """Return the ids of columns of Lockgate's tables; what a table does not have any more is left out."""
-    wanted: dict[int, set[str]] = {TARGET: set(columns)}
+    """Return the ids of columns of Lockgate's tables, without columns that a table no longer has."""
+    names_by_dataset: dict[int, set[str]] = {TARGET: set(columns)}
     for column, number, source, _ in edges:
-        wanted[TARGET].add(column)
-        wanted.setdefault(number, set()).add(source)
+        names_by_dataset[TARGET].add(column)
+        names_by_dataset.setdefault(number, set()).add(source)
     for number, source, _ in rows:
-        wanted.setdefault(number, set()).add(source)
-    found: list[ColumnId] = []
-    for number, names in sorted(wanted.items()):
+        names_by_dataset.setdefault(number, set()).add(source)
+    column_ids: list[ColumnId] = []
+    for number, names in sorted(names_by_dataset.items()):
         dataset = target if number == TARGET else inputs[number]
         if dataset is not None and names:
-            # Spark analysed a statement that names new columns under the schema before it.
-            ids = _ids(dataset, is_newest=number == TARGET and kind in _NAMING)
-            found += _ids_among(ids, number, names)
-    return tuple(found)
+            # Spark analyses a statement with new columns with the schema before the change.
+            ids = _ids(dataset, is_newest=number == TARGET and kind in _NEW_NAMES)
+            column_ids += _ids_among(ids, number, names)
+    return tuple(column_ids)
 
 
 def _ids_among(ids: Mapping[str, int], number: int, names: Iterable[str]) -> Iterator[ColumnId]:
@@ -58,6 +58,6 @@ def _ids(dataset: NamedDataset, *, is_newest: bool) -> dict[str, int]:
         schemas = [table.schema]
         if dataset.schema is not None and not is_newest:
             schemas.append(table.schema_of(dataset.schema))
-    except LockgateError:  # it was dropped or renamed since then: its columns go by their names
+    except LockgateError:  # a dropped or renamed table: its columns are identified by name
         return {}
     return {field.name.lower(): field.id for schema in schemas for field in schema.fields}

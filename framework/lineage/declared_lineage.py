@@ -1,4 +1,4 @@
-"""Declared lineage: a program's own statement about columns whose origin no plan shows."""
+"""Declared lineage: sources that a program declares for columns whose origin no plan shows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ METADATA = "lockgate.lineage"
 
 @checked_arguments
 def declare(rows: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFrame:
-    """Return the same rows, with the sources of some columns: `{"zip": ["lake.hr.people.address"]}`.
+    """Return the rows with declared sources of columns: `{"zip": ["lake.hr.people.address"]}`.
 
     A source is `catalog.database.table.column`, or `path#column` of files. Raises ColumnNotFoundError for a
-    column that `rows` does not have, InputError for a source that is no such name.
+    column that `rows` does not have, InputError for a malformed source.
     """
     for name, sources in columns.items():
         if name not in rows.columns:
@@ -33,12 +33,12 @@ def declare(rows: DataFrame, columns: Mapping[str, Sequence[str]]) -> DataFrame:
 
 
 def metadata(sources: Sequence[str]) -> str:
-    """Return what stands in a column's metadata for its sources."""
+    """Return the metadata value of a column with these sources."""
     return json.dumps([_source(text) for text in sources])
 
 
 def _source(text: str) -> tuple[str, list[str]]:
-    """Return the dataset, and the column with the members of structs that lead to the value."""
+    """Return the dataset, and the path of the column through structs."""
     path, mark, column = text.rpartition("#")
     if mark and path and column:
         parts = split_name(column)[0] if "`" in column else column.split(".")

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def lineage(
     lake: Lake, name: str, direction: str = "back", depth: int | None = None, kinds: str = "direct"
 ) -> Lineage:
-    """Return what `db.table` or `db.table.column` comes from (`back`), or what is made of it (`forward`).
+    """Return the sources of `db.table` or `db.table.column` (`back`), or the columns derived from it
+    (`forward`).
 
     `direction` may be `both`; `depth` counts edges; `kinds` is `direct`, `plain`, `all` or a list of kinds;
-    `db.table@7.column` asks for a snapshot. Statements that have ended by now are in it, tables that you
-    may not read are not. Raises InputError, NotFoundError and AccessDeniedError.
+    `db.table@7.column` selects a snapshot. The answer includes all ended statements, and omits tables that
+    the user may not read. Raises InputError, NotFoundError and AccessDeniedError.
     """
     wait_for_records(lake.spark)
     with lineage_of(lake.catalog).reading() as database:
@@ -39,17 +40,21 @@ def lineage(
 
 
 def lineage_status(lake: Lake) -> dict[str, Any]:
-    """Return counts of executions: seen, recorded, dropped, failed, cut, opaque, and those of this lake.
+    """Return counts of executions: seen, recorded, dropped, failed, cut, opaque, and more for this lake.
 
-    `elsewhere` counts statements that touched no warehouse of Lockgate, `waiting_to_be_written` shapes that
-    are not in the warehouse yet, `lost` records that could not be written for too long; `sent` and `unsent`
-    count records for sinks, where a plugin has any.
+    `elsewhere` counts statements without a warehouse of Lockgate, `waiting_to_be_written` shapes that are
+    not in the warehouse yet, `lost` records that were dropped after too many failed writes; `sent` and
+    `unsent` count records for sinks, if a plugin has one.
     """
-    found: dict[str, Any] = json.loads(
+    listener_counts: dict[str, Any] = json.loads(
         java_class(lake.spark, "io.lockgate.spark.lineage.LineageListener").status()
     )
     journal = lineage_of(lake.catalog).journal
     sinks = process_sinks()
-    handed = {} if sinks is None else {"sent": sinks.delivered, "unsent": sinks.dropped}
-    own = {"lost": journal.lost, "waiting_to_be_written": journal.waiting(), "elsewhere": counts.elsewhere}
-    return {**found, **own, **handed}
+    sink_counts = {} if sinks is None else {"sent": sinks.delivered, "unsent": sinks.dropped}
+    journal_counts = {
+        "lost": journal.lost,
+        "waiting_to_be_written": journal.waiting(),
+        "elsewhere": counts.elsewhere,
+    }
+    return {**listener_counts, **journal_counts, **sink_counts}

@@ -1,4 +1,4 @@
-"""Statements that have ended in Spark, but are not yet in the journal."""
+"""Ended statements of Spark that are not in the journal yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WAIT_MILLIS = 30_000
 
 
 def wait_for_records(spark: Any, millis: int = _WAIT_MILLIS) -> None:
-    """Wait until the statements that have ended by now are recorded, half a minute at most."""
+    """Wait until all ended statements are recorded, by default at most half a minute."""
     java_class(spark, "io.lockgate.spark.lineage.LineageListener").drain(millis)
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
-    """Answer `lineage.record`, of a statement that has ended, and `lineage.flow`, of one that will write."""
+    """Answer `lineage.record` about ended statements, and `lineage.flow` about statements
+    before they write.
+    """
     from lockgate.framework.lineage.capture import record
     from lockgate.framework.lineage.checks.on_plaintext import check_flow, check_flow_to_files
 
@@ -76,7 +78,7 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 
 @hookimpl
 def lockgate_before_change(change: PlannedChange) -> None:
-    """Judge tables and columns that are dropped or renamed by their readers."""
+    """Check the readers of tables and columns before these are dropped or renamed."""
     from lockgate.framework.lineage.checks.on_drop import judge
 
     judge(change)
@@ -84,7 +86,7 @@ def lockgate_before_change(change: PlannedChange) -> None:
 
 @hookimpl
 def lockgate_event(event: Event) -> None:
-    """Note calls of procedures."""
+    """Record calls of procedures."""
     if isinstance(event, ProcedureCalled) and event.catalog is not None:
         from lockgate.framework.lineage.calls import note_call
 

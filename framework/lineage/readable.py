@@ -1,4 +1,4 @@
-"""Tables of a warehouse that the current user may read; only their lineage is shown."""
+"""Tables of a warehouse that the current user may read; lineage shows no others."""
 
 from __future__ import annotations
 
@@ -20,38 +20,40 @@ if TYPE_CHECKING:
 
 
 class Readable:
-    """Says whether the one who asks may read a dataset: tables of the warehouse by the decisions of plugins,
-    other places always.
+    """Decides whether the principal may read a dataset: plugins decide about tables of the warehouse, and
+    other datasets are readable.
     """
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self.is_asked = plugins().decides_access()
-        self._known: dict[int, bool] = {}
+        self.is_governed = plugins().decides_access()
+        self._decisions: dict[int, bool] = {}
 
     def __call__(self, vertex: Vertex | None) -> bool:
-        """Say so of the dataset of a vertex, or of none."""
-        if vertex is None or not self.is_asked or vertex.namespace or vertex.type not in ("table", "view"):
+        """Return whether the principal may read the dataset of a vertex; True without a vertex."""
+        if vertex is None or not self.is_governed or vertex.namespace or vertex.type not in ("table", "view"):
             return True
-        if vertex.dataset not in self._known:
-            self._known[vertex.dataset] = self._may_read(vertex.name)
-        return self._known[vertex.dataset]
+        if vertex.dataset not in self._decisions:
+            self._decisions[vertex.dataset] = self._may_read(vertex.name)
+        return self._decisions[vertex.dataset]
 
     def require(self, vertex: Vertex) -> None:
-        """Raise AccessDeniedError, which says what to apply for, unless they may read the dataset."""
+        """Raise AccessDeniedError, which names the missing grants, unless the principal may
+        read the dataset.
+        """
         if not self(vertex):
-            self._ask(vertex.name)
+            self._authorize(vertex.name)
 
     def without_namesakes(
         self, database: sqlite3.Connection, whole: Vertex, match: VertexMatch
     ) -> VertexMatch:
-        """Return a match without dropped columns whose names other columns of the table have now."""
+        """Return a match without dropped columns whose names newer columns of the table have."""
         parts, _ = split_name(whole.name)
         if whole.namespace or whole.type != "table" or len(parts) != 2:
             return match
         try:
             table = self._catalog.load_table(Identifier(*parts))
-        except LockgateError:  # dropped, or a branch that is gone: it has no columns now
+        except LockgateError:  # a dropped table or branch has no live columns
             return match
         stored = database.execute(
             "SELECT f.id, f.name, f.uid FROM field f JOIN dataset d ON d.id = f.dataset "
@@ -68,12 +70,12 @@ class Readable:
 
     def _may_read(self, name: str) -> bool:
         try:
-            self._ask(name)
+            self._authorize(name)
         except AccessDeniedError:
             return False
         return True
 
-    def _ask(self, name: str) -> None:
+    def _authorize(self, name: str) -> None:
         parts, _ = split_name(name)
         if len(parts) == 2:
             identifier = Identifier(*parts)
@@ -82,12 +84,12 @@ class Readable:
 
 
 def readable_processes(database: sqlite3.Connection, may_read: Readable) -> list[int]:
-    """Return the numbers of the processes whose target and inputs may all be read, the last run last.
+    """Return the numbers of the processes whose target and inputs are all readable, by their last run.
 
-    The text of a statement names all of them.
+    The text of a statement names its target and all inputs, so all must be readable.
     """
     numbers = [row[0] for row in database.execute("SELECT id FROM process ORDER BY last, id")]
-    if not may_read.is_asked:
+    if not may_read.is_governed:
         return numbers
     rows = "SELECT process, dataset FROM input UNION SELECT id, target FROM process WHERE target IS NOT NULL"
     datasets = [row[0] for row in database.execute(f"SELECT DISTINCT dataset FROM ({rows})")]  # noqa: S608 - constants only
@@ -96,19 +98,19 @@ def readable_processes(database: sqlite3.Connection, may_read: Readable) -> list
         for number, vertex in vertices(database, [-each for each in datasets]).items()
         if not may_read(vertex)
     }
-    left_out = {process for process, dataset in database.execute(rows) if dataset in hidden}
-    return [number for number in numbers if number not in left_out]
+    hidden_processes = {process for process, dataset in database.execute(rows) if dataset in hidden}
+    return [number for number in numbers if number not in hidden_processes]
 
 
 def find_readable(
     database: sqlite3.Connection, text: str, catalog: str | None, may_read: Readable
 ) -> VertexMatch:
-    """Find what `text` names, as `find` does; AccessDeniedError if its table may not be read.
+    """Find what `text` names, as `find` does; AccessDeniedError if the user may not read its table.
 
-    Names that are like an unknown one are those of tables that may be read. A column that was added under the
-    name of a dropped one is another, of which nothing may be known yet.
+    For an unknown name, the error suggests readable tables only. A column with the name of a dropped one is a
+    different column, perhaps without recorded lineage.
     """
-    found = find(database, text, catalog, may_read)
-    [whole] = vertices(database, [-found.dataset]).values()
+    match = find(database, text, catalog, may_read)
+    [whole] = vertices(database, [-match.dataset]).values()
     may_read.require(whole)
-    return found if found.snapshot is not None else may_read.without_namesakes(database, whole, found)
+    return match if match.snapshot is not None else may_read.without_namesakes(database, whole, match)

@@ -1,6 +1,6 @@
-"""Sinks: delivery of the lineage that this process records to plugins, on a thread for each of them.
+"""Delivery of the lineage of this process to the sinks of plugins, on one thread for each sink.
 
-The queues are bounded: further records are dropped and counted. They are still in the warehouse, so `lockgate
+Full queues drop and count further records. The warehouse still has them, so `lockgate
 lineage export` can send them later.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from lockgate.framework.plugins import LineageSink
 
 CAPACITY = 100_000
-# Waits between tries, in seconds; a sink that fails longer loses what it was offered.
+# Seconds between attempts; after the last failed one the records are dropped.
 WAITS = (0.5, 2.0, 8.0)
-# How long a process that ends waits for sinks, in seconds.
-LAST_WAIT = 5.0
+# Seconds that an ending process waits for sinks.
+EXIT_TIMEOUT = 5.0
 
 _log = logging.getLogger("lockgate.lineage")
 
 
 class Sinks:
-    """Hands records to sinks, in order, each tried a few times; `waits` are the seconds between tries."""
+    """Delivers records to sinks in order, with a few attempts; `waits` are the seconds between attempts."""
 
     def __init__(
         self, sinks: Mapping[str, LineageSink], waits: Sequence[float] = WAITS, capacity: int = CAPACITY
@@ -43,12 +43,12 @@ class Sinks:
 
     @property
     def delivered(self) -> int:
-        """Return how many records sinks have taken, over all sinks."""
+        """The number of delivered records, summed over sinks."""
         return sum(queue.written for queue in [*self._queues.values()])
 
     @property
     def dropped(self) -> int:
-        """Return how many records a sink misses, over all sinks."""
+        """The number of dropped records, summed over sinks."""
         return sum(queue.dropped for queue in [*self._queues.values()])
 
     def offer(self, warehouse: str, records: Sequence[Record]) -> None:
@@ -59,7 +59,7 @@ class Sinks:
                 queue.offer(record)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all that was offered is handed over; False if that takes longer."""
+        """Wait until all queued records are delivered; False if that takes longer than `seconds`."""
         end = time.monotonic() + seconds
         return all(queue.flush(max(0.0, end - time.monotonic())) for queue in [*self._queues.values()])
 
@@ -83,14 +83,14 @@ _process_sinks: Sinks | None = None
 
 
 def offer(warehouse: str, records: Sequence[Record]) -> None:
-    """Offer records to the sinks of all plugins; costs nothing where there are none, and never raises."""
+    """Queue records for the sinks of all plugins, if there are any; never raises."""
     sinks = process_sinks()
     if sinks is not None:
         sinks.offer(warehouse, records)
 
 
 def process_sinks() -> Sinks | None:
-    """Return what hands records to the sinks of all plugins; None where no plugin has one."""
+    """Return the delivery to the sinks of all plugins; None if there are no sinks."""
     global _process_sinks
     try:
         sinks = plugins().lineage_sinks()
@@ -102,5 +102,5 @@ def process_sinks() -> Sinks | None:
             return None
         if _process_sinks is None or _process_sinks._sinks is not sinks:
             _process_sinks = Sinks(sinks)
-            atexit.register(_process_sinks.flush, LAST_WAIT)
+            atexit.register(_process_sinks.flush, EXIT_TIMEOUT)
         return _process_sinks

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WarehouseLineage:
-    """Lineage of a warehouse, kept and asked for; get one by `lineage_of`."""
+    """Records and queries the lineage of a warehouse; `lineage_of` returns it."""
 
     def __init__(self, catalog: Catalog, application: str) -> None:
         self.catalog = catalog
@@ -33,26 +33,26 @@ class WarehouseLineage:
         self.outside = ExternalDatasets(self.peeking)
 
     def add(self, record: Record) -> None:
-        """Note a record; it is in the warehouse after the next flush."""
+        """Add a record; the next flush writes it to the warehouse."""
         self.journal.add(record)
         target = () if record.shape.target is None else (record.shape.target,)
         self.outside.add((*target, *record.shape.inputs))
 
     def is_ready(self) -> bool:
-        """Return whether anything was ever recorded in the warehouse."""
+        """Return whether the warehouse has any recorded lineage."""
         waits = any(each.journal.waiting() for each in _at(address_of(self.catalog)))
         return waits or self.catalog.file_system.exists(self.segments.folder)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open the index, with all that this process has recorded and all that others have written."""
+        """Open the index with all records of this process and all written records of others."""
         flush_at(address_of(self.catalog))
         with Index.of(self.segments).reading() as database:
             yield database
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
-        """Open the index as `reading` does, but write nothing: for questions that a statement waits for."""
+        """Open the index as `reading` does, but without writing, for checks that a statement waits for."""
         waiting = [line for each in _at(address_of(self.catalog)) for line in each.journal.lines()]
         index = Index.of(self.segments)
         with index.reading_with(waiting) if waiting else index.reading() as database:
@@ -60,51 +60,53 @@ class WarehouseLineage:
 
 
 _Key = tuple[str, type, frozenset[tuple[str, str]], "Principal | None"]
-"""Address of a warehouse, class and options of its file system, which may hold credentials, and who asks."""
+"""Address of a warehouse, class and options of its file system, which may hold credentials, and the
+principal.
+"""
 
 _lock = threading.Lock()
-_known: dict[_Key, WarehouseLineage] = {}
+_lineages: dict[_Key, WarehouseLineage] = {}
 
 
 def address_of(catalog: Catalog) -> str:
-    """Return the address of a warehouse, by which processes agree which one they mean."""
+    """Return the address of a warehouse, which identifies it in all processes."""
     return catalog.file_system.uri(catalog.warehouse).rstrip("/")
 
 
 def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLineage:
-    """Return the lineage of the warehouse of `catalog`, reached as `catalog` reaches it.
+    """Return the lineage of the warehouse of `catalog`, with the credentials of `catalog`.
 
-    In one process there is one for each warehouse, way to its store and principal: nothing is read or written
-    with the credentials of another catalog.
+    A process has one for each warehouse, file system configuration and principal, so no catalog uses the
+    credentials of another one.
     """
-    way = (type(catalog.file_system), frozenset(catalog.file_system_options.items()))
-    key = (address_of(catalog), *way, catalog.principal)
+    file_system_key = (type(catalog.file_system), frozenset(catalog.file_system_options.items()))
+    key = (address_of(catalog), *file_system_key, catalog.principal)
     with _lock:
-        if key not in _known:
-            _known[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
-        return _known[key]
+        if key not in _lineages:
+            _lineages[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
+        return _lineages[key]
 
 
 def naming(datasets: Sequence[Dataset], principal: Principal) -> dict[str, Catalog]:
-    """Return the warehouses, by address, whose records name any of these datasets.
+    """Return the warehouses, by address, whose lineage contains any of these datasets.
 
-    They are among those that this process has recorded something for, reached as `principal` reaches them.
+    Only warehouses for which this process has recorded lineage as `principal` are considered.
     """
     with _lock:
-        reached = [each for each in _known.values() if each.catalog.principal in (None, principal)]
+        lineages = [each for each in _lineages.values() if each.catalog.principal in (None, principal)]
     return {
         address_of(each.catalog): each.catalog
-        for each in reached
+        for each in lineages
         if each.is_ready() and any(map(each.outside.knows, datasets))
     }
 
 
 def flush_at(address: str) -> None:
-    """Write what this process has recorded in a warehouse, by whichever catalog."""
+    """Write all pending records of this process for a warehouse."""
     for each in _at(address):
         each.journal.flush()
 
 
 def _at(address: str) -> list[WarehouseLineage]:
     with _lock:
-        return [each for (entry, *_), each in _known.items() if entry == address]
+        return [each for (entry, *_), each in _lineages.items() if entry == address]

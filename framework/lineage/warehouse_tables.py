@@ -36,13 +36,13 @@ _AT_A_TIME = 2_000
 
 @dataclass(frozen=True)
 class _Table:
-    """A table about the lineage: its columns, and what makes its rows from an open index."""
+    """A lineage table: its columns, and the function that yields its rows from an open index."""
 
     columns: Sequence[DataField]
     rows: Callable[[sqlite3.Connection, Readable], Rows]
 
     def batches(self, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all that has ended by now."""
+        """Yield the rows of all ended statements."""
         wait_for_this_process()
         with lineage_of(catalog).reading() as database:
             yield from batches_of(arrow_schema(self.columns), self.rows(database, Readable(catalog)))
@@ -51,10 +51,10 @@ class _Table:
 def _edges(database: sqlite3.Connection, may_read: Readable) -> Rows:
     for some in chain(_column_edges(database), _pieces(database, _ROW_EDGES)):
         ends = vertices(database, {number for row in some for number in row[:2]})
-        by = processes(database, {row[2] for row in some})
+        processes_by_number = processes(database, {row[2] for row in some})
         for target, source, process, kinds in some:
             if may_read(ends[source]) and may_read(ends[target]):
-                yield _edge(ends[source], ends[target], by[process], kinds)
+                yield _edge(ends[source], ends[target], processes_by_number[process], kinds)
 
 
 def _column_edges(database: sqlite3.Connection) -> Iterator[list[Any]]:
@@ -73,13 +73,15 @@ def _edge(source: Vertex, target: Vertex, process: Mapping[str, Any], kinds: int
 
 def _processes(database: sqlite3.Connection, may_read: Readable) -> Rows:
     for some in _pieces(database, "SELECT id FROM process ORDER BY id"):
-        found = processes(database, {number for (number,) in some})
-        inputs = _inputs(database, found)
-        named = {-each["target"] for each in found.values() if each["target"] is not None}
-        by = vertices(database, named | {-number for numbers in inputs.values() for number in numbers})
-        for number, process in sorted(found.items()):
-            target = None if process["target"] is None else by[-process["target"]]
-            sources = [by[-each] for each in inputs.get(number, ())]
+        processes_by_number = processes(database, {number for (number,) in some})
+        inputs = _inputs(database, processes_by_number)
+        targets = {-each["target"] for each in processes_by_number.values() if each["target"] is not None}
+        vertices_by_number = vertices(
+            database, targets | {-number for numbers in inputs.values() for number in numbers}
+        )
+        for number, process in sorted(processes_by_number.items()):
+            target = None if process["target"] is None else vertices_by_number[-process["target"]]
+            sources = [vertices_by_number[-each] for each in inputs.get(number, ())]
             if may_read(target) and all(map(may_read, sources)):
                 yield _process(process, target, sources)
 
@@ -109,12 +111,12 @@ def _process(process: Mapping[str, Any], target: Vertex | None, sources: Sequenc
 
 
 def _runs(database: sqlite3.Connection, may_read: Readable) -> Rows:
-    readable = {row[0] for row in _processes(database, may_read)} if may_read.is_asked else None
+    readable = {row[0] for row in _processes(database, may_read)} if may_read.is_governed else None
     for some in _pieces(database, "SELECT process, run FROM run ORDER BY ended, rowid"):
-        by = processes(database, {process for process, _ in some})
+        processes_by_number = processes(database, {process for process, _ in some})
         for process, text in some:
-            if readable is None or by[process]["guid"] in readable:
-                yield _run(by[process], json.loads(text))
+            if readable is None or processes_by_number[process]["guid"] in readable:
+                yield _run(processes_by_number[process], json.loads(text))
 
 
 def _run(process: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -148,14 +150,14 @@ _ROW_EDGES = (
     "SELECT -p.target, r.source, r.process, r.kinds FROM row_edge r JOIN process p ON p.id = r.process "
     "WHERE p.target IS NOT NULL ORDER BY p.target, r.source, r.process"
 )
-_MOMENT = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
+_TIMESTAMP = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
 
 TABLES: Mapping[str, WarehouseTable] = {
     "lineage_edges": _Table(
         _columns(
             f"""source STRING NOT NULL, source_column STRING NOT NULL, target STRING NOT NULL,
             target_column STRING NOT NULL, kinds STRING NOT NULL, process_guid STRING NOT NULL,
-            process STRING NOT NULL, runs BIGINT NOT NULL, last_run {_MOMENT}"""
+            process STRING NOT NULL, runs BIGINT NOT NULL, last_run {_TIMESTAMP}"""
         ),
         _edges,
     ),
@@ -163,7 +165,7 @@ TABLES: Mapping[str, WarehouseTable] = {
         _columns(
             f"""guid STRING NOT NULL, kind STRING NOT NULL, name STRING, target STRING,
             inputs STRING NOT NULL, how STRING, created_by STRING, runs BIGINT NOT NULL,
-            failed BIGINT NOT NULL, first_run {_MOMENT}, last_run {_MOMENT}, first_written BIGINT,
+            failed BIGINT NOT NULL, first_run {_TIMESTAMP}, last_run {_TIMESTAMP}, first_written BIGINT,
             last_written BIGINT, rows_written BIGINT, bytes_written BIGINT, opaque BOOLEAN NOT NULL,
             cut BOOLEAN NOT NULL"""
         ),
@@ -171,8 +173,8 @@ TABLES: Mapping[str, WarehouseTable] = {
     ),
     "lineage_runs": _Table(
         _columns(
-            f"""process_guid STRING NOT NULL, process STRING NOT NULL, started {_MOMENT} NOT NULL,
-            ended {_MOMENT} NOT NULL, count BIGINT NOT NULL, failed BIGINT NOT NULL,
+            f"""process_guid STRING NOT NULL, process STRING NOT NULL, started {_TIMESTAMP} NOT NULL,
+            ended {_TIMESTAMP} NOT NULL, count BIGINT NOT NULL, failed BIGINT NOT NULL,
             dry_run BOOLEAN NOT NULL, error STRING, how STRING, who STRING, application STRING,
             host STRING, spark STRING, lockgate STRING, job STRING, reason STRING, stream STRING,
             snapshots_read STRING NOT NULL, snapshot_written BIGINT, rows_written BIGINT,

@@ -198,7 +198,7 @@ class RowPruner(FilePruner, Protocol):
 
 @runtime_checkable
 class SetPruner(FilePruner, Protocol):
-    """A step of pruning that checks all files of a snapshot at once, for tables with very many.
+    """A step of pruning that checks all files of a snapshot at once, for tables with very many files.
 
     An attribute `note`, if there is one, appears in explain.
     """

@@ -399,7 +399,7 @@ class PluginManager:
             self.events.publish(event, self._observers())
 
     def _observers(self) -> Mapping[str, Callable[..., Any]]:
-        """Return, by plugin, a call of its own observer and of the hook wrappers only."""
+        """Return, by plugin, a hook call that runs only its observer and the hook wrappers."""
         with self._lock:
             if "lockgate_event" not in self._contributions:
                 implementations = self._pluggy.hook.lockgate_event.get_hookimpls()

@@ -127,7 +127,9 @@ class EnvelopeKeyProvider(KeyProvider):
         return keys.with_key(self._new_key(KeyMetadata(name, old.version + 1, algorithm))).text
 
     def wrap(self, keys: Mapping[str, bytes]) -> str:
-        """Return the text for master keys that exist: `{"pii@0": key_bytes}`, of 16 or 32 bytes each."""
+        """Return the option's text for existing master keys: `{"pii@0": key_bytes}`, of 16 or
+        32 bytes each.
+        """
         wrapped = []
         for version, material in keys.items():
             name, number = parse_key_version(version)

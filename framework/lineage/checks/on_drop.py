@@ -1,4 +1,4 @@
-"""Tables and columns with readers, before they are dropped or renamed: warned of or refused."""
+"""Check before a table or column with readers is dropped or renamed: warn or refuse."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from lockgate.framework.plugins import PlannedChange
 
-# Readers that a message names.
-_NAMED = 10
+# The largest number of readers in a message.
+_MAX_NAMED = 10
 
 
 def judge(change: PlannedChange) -> None:
-    """Warn of a change that takes something away from readers; LineageError where an option refuses that."""
+    """Warn of a change that may break readers; LineageError if an option refuses it."""
     choice = choice_of(ON_DROP, change.options, change.catalog.options, default="warn")
     if choice == "allow":
         return
-    found = _readers(change)
-    if not found:
+    readers = _readers(change)
+    if not readers:
         return
     may_read = Readable(change.catalog)
-    text = _message(change, [each for each in found if may_read(each.vertex)], len(found))
+    text = _message(change, [each for each in readers if may_read(each.vertex)], len(readers))
     if choice == "refuse":
         raise LineageError(f"{text}; refused by {ON_DROP.key!r}")
     warn_user(text, LineageWarning)
@@ -44,15 +44,15 @@ def _readers(change: PlannedChange) -> list[ColumnReader]:
     lineage = lineage_of(change.catalog)
     if not lineage.is_ready():
         return []
-    return _found(lineage, change)
+    return _recorded_readers(lineage, change)
 
 
-def _found(lineage: WarehouseLineage, change: PlannedChange) -> list[ColumnReader]:
+def _recorded_readers(lineage: WarehouseLineage, change: PlannedChange) -> list[ColumnReader]:
     along = {joined(name.split(".", 1)) for name in change.along}
     with lineage.reading() as database:
         starts = _starts(database, change)
-        found = readers(database, starts) if starts else []
-    return [each for each in found if _is_kept(each, along)]
+        column_readers = readers(database, starts) if starts else []
+    return [each for each in column_readers if _is_permanent(each, along)]
 
 
 def _starts(database: sqlite3.Connection, change: PlannedChange) -> Collection[int]:
@@ -60,24 +60,24 @@ def _starts(database: sqlite3.Connection, change: PlannedChange) -> Collection[i
     columns = [joined(path) for path in change.columns]
     starts: set[int] = set()
     for name in [f"{table}.{column}" for column in columns] or [table]:
-        with suppress(NotFoundError):  # nothing was recorded of it
-            found = find(database, name)
-            if _is_this_table(database, found.dataset, change):
-                starts |= {*found.fields}
+        with suppress(NotFoundError):  # it has no recorded lineage
+            match = find(database, name)
+            if _is_this_table(database, match.dataset, change):
+                starts |= {*match.fields}
     return starts
 
 
 def _is_this_table(database: sqlite3.Connection, dataset: int, change: PlannedChange) -> bool:
-    """Return whether the lineage means the table itself, and not one that had its name before."""
+    """Return whether the dataset is this table, and not an earlier one with the same name."""
     [uid] = database.execute("SELECT uid FROM dataset WHERE id = ?", (dataset,)).fetchone()
     try:
         return uid in ("", str(change.catalog.load_table(change.table).table_id))
-    except LockgateError:  # a table that cannot be read can have readers all the same
+    except LockgateError:  # an unreadable table can still have readers
         return True
 
 
-def _is_kept(reader: ColumnReader, along: Collection[str]) -> bool:
-    """Leave out what nobody keeps, or only a session that may have ended: results and temporary views."""
+def _is_permanent(reader: ColumnReader, along: Collection[str]) -> bool:
+    """Return whether a reader is stored; results and temporary views end with their session."""
     vertex = reader.vertex
     if not reader.succeeded or vertex.type in ("result", "cache"):
         return False
@@ -86,16 +86,16 @@ def _is_kept(reader: ColumnReader, along: Collection[str]) -> bool:
     return bool(vertex.namespace) or vertex.name not in along
 
 
-def _message(change: PlannedChange, shown: list[ColumnReader], count: int) -> str:
-    what = ", ".join(".".join(path) for path in change.columns)
-    named = ", ".join(f"{each.vertex.qualified} ({each.process})" for each in shown[:_NAMED])
-    rest = count - len(shown[:_NAMED])
-    more = f" and {rest} more" if rest and named else f"{rest} that are hidden from you" if rest else ""
-    of = f"column {what} of {change.table}" if what else f"table {change.table}"
-    asked = f"table => '{change.table}'"
+def _message(change: PlannedChange, readable_readers: list[ColumnReader], count: int) -> str:
+    columns = ", ".join(".".join(path) for path in change.columns)
+    names = ", ".join(f"{each.vertex.qualified} ({each.process})" for each in readable_readers[:_MAX_NAMED])
+    rest = count - len(readable_readers[:_MAX_NAMED])
+    more = f" and {rest} more" if rest and names else f"{rest} that are hidden from you" if rest else ""
+    subject = f"column {columns} of {change.table}" if columns else f"table {change.table}"
+    arguments = f"table => '{change.table}'"
     if len(change.columns) == 1:
-        asked += f", `column` => '{what}'"
+        arguments += f", `column` => '{columns}'"
     return (
-        f"{of} is {change.change} while others are made from it: {named}{more}; "
-        f"CALL sys.impact({asked}) shows all"
+        f"{subject} is {change.change} while others are made from it: {names}{more}; "
+        f"CALL sys.impact({arguments}) shows all"
     )

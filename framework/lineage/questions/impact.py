@@ -1,4 +1,4 @@
-"""Impact: everything that reads a table or a column, directly or through others."""
+"""Impact: all direct and indirect readers of a table or a column."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lockgate.framework.lineage.questions.vertices import Vertex, processes, ver
 
 @dataclass(frozen=True)
 class ColumnReader:
-    """Something made with a column: the vertex, by which process, how, and how many steps away.
+    """A direct or indirect reader of a column: its vertex, process, kinds of edges and distance in edges.
 
-    `last` is when the process ran last, in milliseconds since the epoch; `succeeded` says whether it ever
-    ended well.
+    `last` is the time of the last run, in milliseconds since the epoch; `succeeded`: at least one run
+    succeeded.
     """
 
     vertex: Vertex
@@ -30,17 +30,19 @@ class ColumnReader:
 def readers(
     database: sqlite3.Connection, starts: Collection[int], *, depth: int | None = None
 ) -> list[ColumnReader]:
-    """Return what reads these columns, the nearest first; what was dropped since is left out."""
+    """Return the readers of these columns, the nearest first, without dropped tables and columns."""
     steps = trace(database, starts, "forward", kinds=int(EVERY), depth=depth).steps
     names = vertices(database, {step.target for step, _ in steps})
-    by = processes(database, {step.process for step, _ in steps})
+    processes_by_number = processes(database, {step.process for step, _ in steps})
     start_tables = {vertex.dataset for vertex in vertices(database, set(starts)).values()}
-    found: dict[tuple[str, str], ColumnReader] = {}
+    readers_by_name: dict[tuple[str, str], ColumnReader] = {}
     for step, level in steps:
-        vertex, process = names[step.target], by[step.process]
+        vertex, process = names[step.target], processes_by_number[step.process]
         if vertex.is_dropped or vertex.dataset in start_tables:
             continue
         kinds, succeeded = tuple(kind_names(step.kinds)), process["failed"] < process["count"]
         reader = ColumnReader(vertex, process["kind"], kinds, level, process["last"], succeeded)
-        found.setdefault((vertex.qualified, reader.process), reader)
-    return sorted(found.values(), key=lambda each: (each.depth, each.vertex.qualified, each.process))
+        readers_by_name.setdefault((vertex.qualified, reader.process), reader)
+    return sorted(
+        readers_by_name.values(), key=lambda each: (each.depth, each.vertex.qualified, each.process)
+    )

@@ -1,4 +1,4 @@
-"""Origins of copies: the encrypted columns whose values a column in the clear holds, by its lineage."""
+"""Origins of exposures: the encrypted columns whose values a column in the clear holds."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ KeysOf = Callable[[Vertex], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class CopyOrigin:
-    """An encrypted column, and its key."""
+    """An encrypted column with its key."""
 
     vertex: Vertex
     key: str
 
 
 def origins(database: sqlite3.Connection, dataset: int, column: str, keys_of: KeysOf) -> Iterator[CopyOrigin]:
-    """Yield the encrypted columns that a column holds values of, without those of its own table."""
-    wanted = column.lower()
+    """Yield the encrypted columns of other tables whose values a column holds."""
+    lower_name = column.lower()
     starts = [
         number
         for number, name in database.execute("SELECT id, name FROM field WHERE dataset = ?", (dataset,))
-        if name == WHOLE or name.lower() == wanted or name.lower().startswith(f"{wanted}.")
+        if name == WHOLE or name.lower() == lower_name or name.lower().startswith(f"{lower_name}.")
     ]
-    found = trace(database, starts, "back", kinds=int(PLAIN)).fields.difference(starts) if starts else ()
-    for vertex in sorted(vertices(database, found).values(), key=lambda each: each.qualified):
+    sources = trace(database, starts, "back", kinds=int(PLAIN)).fields.difference(starts) if starts else ()
+    for vertex in sorted(vertices(database, sources).values(), key=lambda each: each.qualified):
         key = key_of(keys_of(vertex), vertex.column or WHOLE)
         if key is not None and vertex.dataset != dataset:
             yield CopyOrigin(vertex, key)

@@ -1,4 +1,4 @@
-"""Keys of a warehouse's columns, by lineage's names of its tables."""
+"""Keys of the encrypted columns of a warehouse, by the names of tables in lineage."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _log = logging.getLogger("lockgate.lineage")
 def confidential_in(catalog: Catalog) -> dict[str, dict[str, str]]:
     """Return the key of each encrypted column, in lower case, of every table of a warehouse.
 
-    A table that cannot be loaded is left out and logged.
+    A table that cannot be loaded is omitted and logged.
     """
-    found: dict[str, dict[str, str]] = {}
+    columns_by_table: dict[str, dict[str, str]] = {}
     for database in catalog.list_namespaces():
         for name in catalog.list_tables(database):
             try:
@@ -30,19 +30,19 @@ def confidential_in(catalog: Catalog) -> dict[str, dict[str, str]]:
                 _log.warning("table %s.%s is left out of the search for plaintext: %s", database, name, error)
                 continue
             if columns:
-                found[joined((database, name))] = columns
-    return found
+                columns_by_table[joined((database, name))] = columns
+    return columns_by_table
 
 
 def keys_in(table: Table) -> dict[str, str]:
-    """Return the key of each encrypted column, as records name it but in lower case, of a table."""
+    """Return the key of each encrypted column of a table, by its name in lineage, in lower case."""
     return keys_by_column(table.schema.options.get("orc.encrypt", ""), table.schema.field_names)
 
 
 def keys_by_column(encrypt: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the key of each column that `orc.encrypt` names, as records name it but in lower case.
+    """Return the key of each column in `orc.encrypt`, by its name in lineage, in lower case.
 
-    A text with a dot is the column that is so named, if there is one, and otherwise a member of a struct.
+    A text with a dot is the column of that name, if it exists, and otherwise a member of a struct.
     """
     columns = {name.lower() for name in names}
     return {

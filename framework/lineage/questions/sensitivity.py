@@ -1,4 +1,4 @@
-"""Plaintext: columns, files and views with values of an encrypted column, without the same encryption."""
+"""Exposures: columns, files and views that hold values of an encrypted column without its encryption."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from lockgate.framework.lineage.questions.trace import trace
 from lockgate.framework.lineage.questions.vertices import Vertex, vertices
 
 Secrets = Mapping[str, Mapping[str, str]]
-"""The key of each encrypted column, by the name of its table (as the lineage has it) and its own, in lower
-case."""
+"""The key of each encrypted column, by the name of its table in lineage and its own name in lower case."""
 
 
 @dataclass(frozen=True)
 class PlainCopy:
     """A column (or a whole dataset) that holds values of columns encrypted under `key`.
 
-    `how` is `plain` where values can be read, `masked` where only hashes, counts and the like are left.
-    `processes` are the numbers of those that wrote it.
+    `how` is `plain` if values can be read, `masked` for hashes, counts and similar results. `processes` are
+    the numbers of the processes that wrote it.
     """
 
     key: str
@@ -32,39 +31,41 @@ class PlainCopy:
 
 
 def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = None) -> list[PlainCopy]:
-    """Return every place outside the encrypted columns themselves, sorted by key, kind and name.
+    """Return all exposures, sorted by key, kind and name.
 
-    Results of queries, which nothing keeps, and dropped tables are left out.
+    Results of queries, which are not stored, and dropped tables are omitted.
     """
     keys = {each for columns in secrets.values() for each in columns.values()}
     return [
-        copy for each in sorted(keys & _wanted(secrets, key)) for copy in _of_key(database, secrets, each)
+        copy
+        for each in sorted(keys & _selected_keys(secrets, key))
+        for copy in _copies_of_key(database, secrets, each)
     ]
 
 
-def _wanted(secrets: Secrets, key: str | None) -> set[str]:
+def _selected_keys(secrets: Secrets, key: str | None) -> set[str]:
     return {key} if key is not None else {each for columns in secrets.values() for each in columns.values()}
 
 
-def _of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[PlainCopy]:
+def _copies_of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[PlainCopy]:
     starts = _fields(database, secrets, key)
     plain = _reached(database, starts, int(PLAIN))
     direct = _reached(database, starts, int(DIRECT))
     names = vertices(database, {*plain, *direct})
-    found = []
+    copies = []
     for number, processes in direct.items():
         vertex = names[number]
         if not _is_safe(vertex, secrets, key):
             how: Literal["plain", "masked"] = "plain" if number in plain else "masked"
-            found.append(PlainCopy(key, vertex, how, tuple(sorted(plain.get(number, processes)))))
-    return sorted(found, key=lambda copy: (copy.key, copy.how != "plain", copy.vertex.qualified))
+            copies.append(PlainCopy(key, vertex, how, tuple(sorted(plain.get(number, processes)))))
+    return sorted(copies, key=lambda copy: (copy.key, copy.how != "plain", copy.vertex.qualified))
 
 
 def _reached(database: sqlite3.Connection, starts: Collection[int], kinds: int) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
+    processes_by_target: dict[int, set[int]] = {}
     for step, _ in trace(database, starts, "forward", kinds=kinds).steps:
-        found.setdefault(step.target, set()).add(step.process)
-    return found
+        processes_by_target.setdefault(step.target, set()).add(step.process)
+    return processes_by_target
 
 
 def _fields(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[int]:
@@ -80,14 +81,14 @@ def _is_safe(vertex: Vertex, secrets: Secrets, key: str) -> bool:
 
 
 def key_of(columns: Mapping[str, str], column: str) -> str | None:
-    """Return the key of a column of a table: its own, that of the struct it is in, or of a member of it.
+    """Return the key of a column of a table: of itself, of its struct, or of its only encrypted members.
 
-    `columns` maps the encrypted ones, as records name them but in lower case, to their keys.
+    `columns` maps the names of encrypted columns in lineage, in lower case, to their keys.
     """
-    wanted = column.lower()
-    while wanted:
-        if wanted in columns:
-            return columns[wanted]
-        wanted = wanted.rpartition(".")[0]
-    inside = {key for name, key in columns.items() if name.startswith(f"{column.lower()}.")}
-    return inside.pop() if len(inside) == 1 else None
+    prefix = column.lower()
+    while prefix:
+        if prefix in columns:
+            return columns[prefix]
+        prefix = prefix.rpartition(".")[0]
+    member_keys = {key for name, key in columns.items() if name.startswith(f"{column.lower()}.")}
+    return member_keys.pop() if len(member_keys) == 1 else None

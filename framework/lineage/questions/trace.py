@@ -1,7 +1,7 @@
-"""Traces: every column that some columns come from, or flow into.
+"""Traces: all sources of some columns, or all columns that they flow into.
 
 The index is read level by level, which takes few statements; `Trace.walk` gives the edges depth-first.
-Between names there are circles (a MERGE reads its own target), so each vertex is visited once.
+The graph has cycles (a MERGE reads its own target), so each vertex is visited once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from lockgate.framework.lineage.store.edges import SOURCE, TARGET, Rows, no_edge
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Edges by numbers, and the depth at which each was found; `starts` are the columns that were asked
-    for.
-    """
+    """The edges of a trace, each with its depth (`levels`); `starts` are the traced columns."""
 
     direction: Direction
     starts: tuple[int, ...]
@@ -32,31 +30,35 @@ class Trace:
 
     @cached_property
     def steps(self) -> tuple[tuple[GraphStep, int], ...]:
-        """The edges by names, in the order in which they were found, each with its depth."""
+        """The edges as named tuples in breadth-first order, each with its depth."""
         return tuple(zip(steps_of(self.found), self.levels.tolist(), strict=True))
 
     @property
     def fields(self) -> set[int]:
-        """The numbers of all columns, those that were asked for too."""
+        """The numbers of all columns in the trace, with the starts."""
         return {*self.starts, *np.unique(self.found[:, : SOURCE + 1]).tolist()}
 
     def walk(self) -> Iterator[tuple[GraphStep, int]]:
-        """Yield every edge once, depth-first from the starts, with its depth on the way taken."""
+        """Yield every edge once in depth-first order from the starts, with its depth on that path."""
         near = {"back": 0, "forward": 1}[self.direction]
-        at: dict[int, list[GraphStep]] = {}
+        by_near_end: dict[int, list[GraphStep]] = {}
         for step, _ in self.steps:
-            at.setdefault(step[near], []).append(step)
-        stack = [(step, 1) for start in reversed(self.starts) for step in reversed(at.get(start, ()))]
-        seen: set[GraphStep] = set()
+            by_near_end.setdefault(step[near], []).append(step)
+        stack = [
+            (step, 1) for start in reversed(self.starts) for step in reversed(by_near_end.get(start, ()))
+        ]
+        visited: set[GraphStep] = set()
         while stack:
             step, depth = stack.pop()
-            if step in seen:
+            if step in visited:
                 continue
-            seen.add(step)
+            visited.add(step)
             yield step, depth
-            stack.extend((following, depth + 1) for following in reversed(at.get(step[1 - near], ())))
-        # Edges of rows begin at a whole dataset, which no column's edge leads to.
-        yield from (pair for pair in self.steps if pair[0] not in seen)
+            stack.extend(
+                (following, depth + 1) for following in reversed(by_near_end.get(step[1 - near], ()))
+            )
+        # Row edges start at a dataset, which no edge of a column reaches.
+        yield from (pair for pair in self.steps if pair[0] not in visited)
 
 
 def trace(
@@ -68,36 +70,36 @@ def trace(
     depth: int | None = None,
     snapshot: int | None = None,
 ) -> Trace:
-    """Trace columns `back` to their sources or `forward` to what is made of them.
+    """Trace columns `back` to their sources or `forward` to the columns that they flow into.
 
-    `kinds` are the kinds of edges to follow, `depth` the number of edges, without limit if None. With
-    `snapshot`, only runs count that wrote the start's table up to that snapshot (or, forward, read it from
-    that one on).
+    `kinds` are the kinds of edges to follow, `depth` the largest number of edges, None for no limit. With
+    `snapshot`, only runs count that wrote the start's table at or before that snapshot (or, forward, read it
+    at or after that snapshot).
     """
     graph = Graph(database)
     if snapshot is not None:
         levels = steps_of_versions(graph, starts, direction, kinds=kinds, depth=depth, snapshot=snapshot)
     else:
         levels = list(_levels(graph, starts, direction, kinds, depth))
-    found = np.concatenate([no_edges(), *levels])
+    edges = np.concatenate([no_edges(), *levels])
     depths = np.repeat(np.arange(1, len(levels) + 1, dtype=np.int32), [len(each) for each in levels])
-    # An edge whose near end was reached as a whole dataset is found again from its columns.
-    if graph.has_wholes or snapshot is not None:
-        first = np.sort(np.unique(found, axis=0, return_index=True)[1])
-        found, depths = found[first], depths[first]
-    return Trace(direction, tuple(starts), found, depths)
+    # An edge can occur twice: from a dataset and from a column of it.
+    if graph.has_whole_datasets or snapshot is not None:
+        first = np.sort(np.unique(edges, axis=0, return_index=True)[1])
+        edges, depths = edges[first], depths[first]
+    return Trace(direction, tuple(starts), edges, depths)
 
 
 def _levels(
     graph: Graph, starts: Collection[int], direction: Direction, kinds: int, depth: int | None
 ) -> Iterator[Rows]:
-    """Yield the edges of one depth after the other; each column is gone on from once."""
+    """Yield the edges of each depth; each column is expanded once."""
     far = SOURCE if direction == "back" else TARGET
-    seen = front = columns_of(starts)
+    visited = front = columns_of(starts)
     level = 0
     while front.size and (depth is None or level < depth):
         level += 1
-        found = graph.steps(front, direction, kinds)
-        yield found
-        front = np.setdiff1d(found[:, far], seen)
-        seen = np.union1d(seen, front)
+        edges = graph.steps(front, direction, kinds)
+        yield edges
+        front = np.setdiff1d(edges[:, far], visited)
+        visited = np.union1d(visited, front)
