@@ -1,4 +1,4 @@
-"""Records from the connector: their warehouse, the names in them, and what they may contain."""
+"""Conversion of the connector's messages to lineage records of their warehouses."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
     from lockgate.framework.store import Catalog
 
-# Longer texts of statements are cut: generated ones may have megabytes.
-_LONGEST = 20_000
-# Shapes that are kept for statements like them, and edges of the largest of these.
+# Longer statements are truncated: generated ones may have megabytes.
+_MAX_TEXT = 20_000
+# Size of the cache of shapes, and the largest number of edges of a cached shape.
 _MOST_SHAPES = 200
 _MOST_EDGES = 5_000
-# The schema that such a statement was analysed under is not the one that it leaves.
+# Statements that change the schema with which Spark analysed them.
 _CHANGES = frozenset({"RENAME_COLUMN", "RENAME_TABLE", "DROP_COLUMNS", "ADD_COLUMNS", "ALTER_COLUMNS"})
 
 
 @dataclass(frozen=True)
 class NamedDataset:
-    """A dataset as the connector names it, with the catalog of its warehouse if that is one of Lockgate's."""
+    """A dataset of a message, with the catalog of its warehouse if it is one of Lockgate's."""
 
     type: str
     parts: tuple[str, ...]
@@ -52,12 +52,12 @@ class NamedDataset:
         return self.parts[0] if self.type != "table" else joined(self.parts)
 
     def seen_from(self, warehouse: str) -> Dataset:
-        """Return the dataset as records of a warehouse name it."""
+        """Return the dataset with its name in records of a warehouse."""
         if self.catalog is None:
             name = self.parts[0] if self.type not in ("table", "view") else joined(self.parts)
             return Dataset(name, self.type, self.catalog_name, self.id)
         own = address_of(self.catalog)
-        # A branch has the id of its table, and rows of its own.
+        # A branch has the id of its table, but different rows.
         branch = self.parts[-1].partition("$")[2]
         uid = f"{self.id}${branch}" if self.id and branch else self.id
         return Dataset(joined(self.parts), self.type, "" if own == warehouse else own, uid)
@@ -80,15 +80,15 @@ counts = _Counts()
 
 
 def record(context: BridgeContext, request: RecordRequest) -> list[str]:
-    """Answer `lineage.record`: note statements in each warehouse that they read or write, if any.
+    """Answer `lineage.record`: record statements in each warehouse that they read or write, if any.
 
-    Return what went wrong, a text for each statement that is not noted.
+    Return the errors, a text for each statement that is not recorded.
     """
     problems = []
     for statement in request["statements"]:
         try:
             _record(context, request, statement)
-        except Exception as error:  # of any store or catalog: the other statements are noted all the same
+        except Exception as error:  # a store or catalog may fail: record the other statements
             problems.append(f"{type(error).__name__}: {error}")
     return problems
 
@@ -114,27 +114,27 @@ def _record(context: BridgeContext, request: RecordRequest, statement: Statement
         counts.add("elsewhere")
     run = _run(context, request, statement, target, inputs, commits)
     for address, catalog in warehouses.items():
-        shape = _known.shape(statement, target, inputs, address)
+        shape = _shapes.shape(statement, target, inputs, address)
         lineage_of(catalog, request["application"]).add(Record(shape, run))
 
 
 def _naming(
     context: BridgeContext, target: NamedDataset | None, inputs: Sequence[NamedDataset]
 ) -> dict[str, Catalog]:
-    """Return the warehouses that know of what a statement reads, or writes, outside of all of them."""
+    """Return the warehouses whose lineage contains an external dataset of the statement."""
     outside = [each.seen_from("") for each in (target, *inputs) if each is not None]
     return naming(outside, context.principal)
 
 
 def _renaming(statement: StatementJson) -> StatementJson:
-    """Return a renaming as the copy of a column of its own table; the index knows them to be the same."""
+    """Return a renaming as a copy within its table; the index treats both names as one column."""
     old, new = statement["columns"]
     inputs = [] if statement["target"] is None else [statement["target"]]
     return {**statement, "inputs": inputs, "edges": [(new, 0, old, 1)], "columns": [new]}
 
 
 def _with_id(target: NamedDataset) -> NamedDataset:
-    """Return the target with its table's id, which it has only now if the statement made the table."""
+    """Return the target with its table's id, which a new table only has after the statement."""
     if target.catalog is None or target.id or len(target.parts) != 2:
         return target
     name = ".".join(target.parts)
@@ -144,9 +144,7 @@ def _with_id(target: NamedDataset) -> NamedDataset:
 
 
 class _Shapes:
-    """Shapes of the last statements: a program runs many of the same shape, which take a fraction of the
-    time then.
-    """
+    """A cache of the shapes of recent statements, because programs repeat statements of the same shape."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -159,32 +157,32 @@ class _Shapes:
         inputs: Sequence[NamedDataset],
         address: str,
     ) -> Shape:
-        """Return the shape of a statement, as records of the warehouse at `address` have it."""
-        key = _key_of(statement, target, inputs, address)
+        """Return the shape of a statement in records of the warehouse at `address`."""
+        key = _cache_key(statement, target, inputs, address)
         if key is None:
             return _shape(statement, target, inputs, address)
         with self._lock:
-            found = self._shapes.pop(key, None)
-        found = found or _shape(statement, target, inputs, address)
+            cached_shape = self._shapes.pop(key, None)
+        cached_shape = cached_shape or _shape(statement, target, inputs, address)
         with self._lock:
-            self._shapes[key] = found
+            self._shapes[key] = cached_shape
             if len(self._shapes) > _MOST_SHAPES:
                 self._shapes.popitem(last=False)
-        return found
+        return cached_shape
 
 
-_known = _Shapes()
+_shapes = _Shapes()
 
 
-def _key_of(
+def _cache_key(
     statement: StatementJson, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
 ) -> bytes | None:
-    """Return what tells a shape from others; None if that is not all in the message, or very long."""
+    """Return the cache key of a shape; None if the message does not determine the shape, or is very long."""
     datasets = [each for each in (target, *inputs) if each is not None]
     has_all = all(each.catalog is None or (each.id and each.schema is not None) for each in datasets)
     if not has_all or statement["kind"] in _CHANGES or len(statement["edges"]) > _MOST_EDGES:
         return None
-    named_by = [
+    dataset_keys = [
         (
             each.type,
             each.parts,
@@ -196,20 +194,22 @@ def _key_of(
         for each in datasets
     ]
     content = [value for name, value in statement.items() if name not in ("run", "target", "inputs")]
-    text = json.dumps([address, target is None, named_by, content, statement["run"]["stream"]])
+    text = json.dumps([address, target is None, dataset_keys, content, statement["run"]["stream"]])
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _shape(
     statement: StatementJson, target: NamedDataset | None, inputs: Sequence[NamedDataset], address: str
 ) -> Shape:
-    carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
+    inputs_of_target = {
+        number for number, each in enumerate(inputs) if target is not None and _same(each, target)
+    }
     changes = statement["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
         (column, number, source, kinds)
         for column, number, source, kinds in statement["edges"]
-        # Rows that a statement carries over come from where they are.
-        if not (changes and number in carried and column == source and kinds & ~64 == 1)
+        # Unchanged values in rows of the target are no lineage.
+        if not (changes and number in inputs_of_target and column == source and kinds & ~64 == 1)
     ]
     rows = tuple(sorted({(number, source, kinds) for number, source, kinds in statement["rows"]}))
     columns = tuple(statement["columns"])
@@ -250,7 +250,7 @@ def _run(
         and (target is None or each.parts == target.parts or each.parts[-1].startswith("__lockgate_staged_"))
     ]
     sql = run["sql"] or ""
-    how = sql if run["literals"] == "keep" else mask_literals(sql[:_LONGEST])
+    how = sql if run["literals"] == "keep" else mask_literals(sql[:_MAX_TEXT])
     why = why_of(run["description"], run["reason"], keep_literals=run["literals"] == "keep")
     if run["stream"]:
         why["stream"] = run["stream"]
@@ -260,7 +260,7 @@ def _run(
         ended=run["ended"],
         count=count,
         failed=count if error and count == 1 else int(bool(error)),
-        how=how[:_LONGEST],
+        how=how[:_MAX_TEXT],
         reads={number: each.version for number, each in enumerate(inputs) if each.version is not None},
         written=max(written, default=None),
         rows=run["rows_written"],

@@ -1,4 +1,4 @@
-"""Messages of the bridge on lineage: an ended statement, and the datasets that it named."""
+"""Messages of the bridge about lineage: ended statements, their datasets, and planned writes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lockgate.framework.spark import TableRequest
 class DatasetJson(TypedDict):
     """A dataset as a plan names it.
 
-    `parts` are those of its name, or its path alone. `catalog` is a name; `handle` is given for catalogs of
-    ours, and the `schema` that the statement was analysed with. The type `named` is a program's own text, of
-    which Python makes the parts.
+    `parts` are the parts of its name, or its path. `catalog` is a name. Only Lockgate's catalogs have a
+    `handle` and a `schema`, the one with which the statement was analysed. The type `named` is a text of a
+    program, which Python parses.
     """
 
     type: str
@@ -27,7 +27,7 @@ class DatasetJson(TypedDict):
 class RunJson(TypedDict):
     """One execution of a statement, or `count` batches of a stream; times are milliseconds since 1970.
 
-    Rows and bytes are null where Spark's metrics and the commits do not say them.
+    Rows and bytes are null if Spark's metrics and the commits do not contain them.
     """
 
     started: int
@@ -49,8 +49,8 @@ class RunJson(TypedDict):
 class StatementJson(TypedDict):
     """A statement that has ended.
 
-    An edge is the column, the number of an input, the column there, and kinds; `rows` lack the first.
-    `cut`: the plan was too large to walk, so it has inputs and columns, but no edges.
+    An edge has a target column, the number of an input, a column of it, and kinds; entries of `rows` have no
+    target column. `cut`: the plan was too large, so the statement has inputs and columns, but no edges.
     """
 
     kind: str
@@ -74,10 +74,10 @@ class RecordRequest(TypedDict):
 
 
 class LineageFlowRequest(TableRequest):
-    """A query that writes into a table, and the columns that are not encrypted where they are read.
+    """A query that writes into a table, with its source columns that are not encrypted.
 
     `columns` maps output columns to pairs of the number of an input and its column. `target` is the name of a
-    table that the statement makes, `query` the id of a stream.
+    table that the statement creates, `query` the id of a stream.
     """
 
     inputs: list[DatasetJson]
@@ -87,7 +87,7 @@ class LineageFlowRequest(TableRequest):
 
 
 class LineageFilesFlowRequest(TypedDict):
-    """The same of a query that writes elsewhere; `encrypt` is ORC's option for files."""
+    """A query that writes elsewhere, as LineageFlowRequest; `encrypt` is ORC's option for files."""
 
     path: str
     encrypt: str | None

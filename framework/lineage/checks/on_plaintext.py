@@ -1,7 +1,7 @@
-"""Copies of encrypted columns in the clear that a statement would copy further: warned of or refused.
+"""Check before a statement copies an exposure of an encrypted column: warn or refuse.
 
-`encryption.on-plaintext` judges one statement, which reads an encrypted column. To the next statement an
-allowed copy is a column like any other; only lineage shows its origin.
+`encryption.on-plaintext` only checks statements that read an encrypted column. An allowed copy looks like any
+other column to the next statement; only lineage shows its origin.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from lockgate.framework.spark import OperationContext
     from lockgate.framework.store import Catalog
 
-# Copies that a message names.
-_NAMED = 10
+# The largest number of copies in a message.
+_MAX_NAMED = 10
 # Seconds that a cached answer may serve for warnings; refusals always ask again.
 _FRESH = 60.0
-_MOST_KNOWN = 10_000
-# Waits for statements that have just ended, in milliseconds: a warning is not worth a long one.
+_MAX_ENTRIES = 10_000
+# Milliseconds to wait for ended statements; a warning is not worth a long wait.
 _WARN_WAIT, _REFUSE_WAIT = 1_000, 30_000
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What is written: its name, its options, its encrypted columns with their keys, and its warehouse."""
+    """The target of a statement: name, options, keys of encrypted columns, and warehouse."""
 
     name: str
     options: Mapping[str, str]
@@ -55,7 +55,7 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Source:
-    """A column that is read, or declared by a program to be a source."""
+    """A source column, read by the statement or declared by the program."""
 
     dataset: NamedDataset
     column: str
@@ -64,7 +64,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class _EncryptedOrigin:
-    """An encrypted column that a source comes from, or is, as the one who asks may see it."""
+    """An encrypted column that is the source or its origin; `name` hides it from users without rights."""
 
     key: str
     name: str
@@ -72,77 +72,79 @@ class _EncryptedOrigin:
 
 
 def check_flow(context: Any, request: LineageFlowRequest) -> bool:
-    """Judge a query that writes into a table; PlaintextError, before a row is written, where that is
-    chosen.
+    """Check a query that writes into a table; PlaintextError before any row is written if an option refuses
+    it.
     """
-    asked: OperationContext = context  # the connector asks by no other
-    table = asked.table()
-    name = f"{asked.catalog_name()}.{request['target'] or table.identifier}"
+    operation: OperationContext = context  # the connector sends only these
+    table = operation.table()
+    name = f"{operation.catalog_name()}.{request['target'] or table.identifier}"
     target = _Target(
-        name, table.schema.options, keys_in(table), asked.requested_catalog(), str(table.table_id)
+        name, table.schema.options, keys_in(table), operation.requested_catalog(), str(table.table_id)
     )
-    return _judge(context, request, target)
+    return _check(context, request, target)
 
 
 def check_flow_to_files(context: BridgeContext, request: LineageFilesFlowRequest) -> bool:
-    """Judge a query that writes into files, or hands rows to a sink, as `check_flow` does."""
+    """Check a query that writes files or to a sink, as `check_flow` does."""
     names = [column_path(text)[0] for text in request["columns"]]
     keys = keys_by_column(request["encrypt"] or "", names)
-    return _judge(context, request, _Target(request["path"], {}, keys, None))
+    return _check(context, request, _Target(request["path"], {}, keys, None))
 
 
-def _judge(
+def _check(
     context: BridgeContext, request: LineageFlowRequest | LineageFilesFlowRequest, target: _Target
 ) -> bool:
     columns = {
         column: [
             _Source(inputs[number], name, request["inputs"][number]["type"] == "named")
-            for number, name in found
+            for number, name in pairs
         ]
         for inputs in [[named(context, each) for each in request["inputs"]]]
-        for column, found in request["columns"].items()
+        for column, pairs in request["columns"].items()
     }
-    if _was_judged(request["query"], target.name):
+    if _is_checked(request["query"], target.name):
         return True
     choice = _choice(target, columns)
     if choice == "allow":
         return True
-    found = dict(_flows(target, columns, is_fresh=choice == "refuse"))
-    if found:
-        text = _message(target.name, found)
+    flows = dict(_exposing_flows(target, columns, is_fresh=choice == "refuse"))
+    if flows:
+        text = _message(target.name, flows)
         if choice == "refuse":
             raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
         warn_user(text, PlaintextWarning)
-    _note(request["query"], target.name)
+    _mark_checked(request["query"], target.name)
     return True
 
 
 def _choice(target: _Target, columns: Mapping[str, Sequence[_Source]]) -> str:
-    """Return the choice of the table, the session or the warehouse: of files, of one that is read."""
+    """Return the choice of the table, session or warehouse; for files, of the first warehouse
+    that is read.
+    """
     read = (each.dataset.catalog for sources in columns.values() for each in sources)
     catalog = target.catalog or next(filter(None, read), None)
     return choice_of(ON_PLAINTEXT, target.options, {} if catalog is None else catalog.options, default="warn")
 
 
-def _flows(
+def _exposing_flows(
     target: _Target, columns: Mapping[str, Sequence[_Source]], *, is_fresh: bool
 ) -> Iterator[tuple[str, list[tuple[_Source, _EncryptedOrigin]]]]:
-    knowledge = _Knowledge(target.catalog, is_fresh=is_fresh)
+    origin_cache = _Origins(target.catalog, is_fresh=is_fresh)
     for column, sources in columns.items():
-        own = key_of(target.keys, column)
-        found = [
+        target_key = key_of(target.keys, column)
+        source_origins = [
             (source, origin)
             for source in sources
-            if not _stays(target, column, source)
-            for origin in knowledge.of(source)
-            if origin.key != own
+            if not _is_unchanged(target, column, source)
+            for origin in origin_cache.of(source)
+            if origin.key != target_key
         ]
-        if found:
-            yield column, found
+        if source_origins:
+            yield column, source_origins
 
 
-def _stays(target: _Target, column: str, source: _Source) -> bool:
-    """Return whether the values are in that column of the table already, as after an UPDATE of others."""
+def _is_unchanged(target: _Target, column: str, source: _Source) -> bool:
+    """Return whether the source is the target column itself, as in an UPDATE of other columns."""
     is_same = source.dataset.id == target.table_id and source.dataset.catalog is target.catalog
     return bool(target.table_id) and is_same and source.column.lower() == column.lower()
 
@@ -154,16 +156,16 @@ def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _Encrypted
         f"{'as the program declares' if origin.is_source else f'a copy of {origin.name}'})"
         for column, source, origin in flows
     ))  # fmt: skip
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    way = "" if all(origin.is_source for *_, origin in flows) else ", from copies of them"
+    more = f" and {len(texts) - _MAX_NAMED} more" if len(texts) > _MAX_NAMED else ""
+    origin_text = "" if all(origin.is_source for *_, origin in flows) else ", from copies of them"
     return (
-        f"{target} gets values of encrypted columns in the clear{way}: "
-        f"{'; '.join(texts[:_NAMED])}{more}: CALL sys.plaintext() shows all copies"
+        f"{target} gets values of encrypted columns in the clear{origin_text}: "
+        f"{'; '.join(texts[:_MAX_NAMED])}{more}: CALL sys.plaintext() shows all copies"
     )
 
 
-class _Knowledge:
-    """Origins of the columns that one statement reads, from what this process knew a moment ago if it may."""
+class _Origins:
+    """The encrypted origins of the columns of one statement, cached for a minute unless `is_fresh`."""
 
     def __init__(self, catalog: Catalog | None, *, is_fresh: bool) -> None:
         self._catalog = catalog
@@ -171,26 +173,26 @@ class _Knowledge:
         self._has_waited = False
 
     def of(self, source: _Source) -> Sequence[_EncryptedOrigin]:
-        # Lineage of files is where they were read and written: in the warehouse of the target.
+        # The warehouse of the target has the lineage of files.
         catalog = source.dataset.catalog or self._catalog
         if catalog is None or source.dataset.type not in ("table", "file"):
             return ()
         key = (catalog.warehouse, catalog.principal, source.dataset.parts, source.dataset.id,
                source.dataset.version, source.column, source.is_declared)  # fmt: skip
-        found = None if self._is_fresh else _known.get(key)
+        found = None if self._is_fresh else _recent.get(key)
         if found is None:
-            found = self._asked(catalog, source)
-            _known.put(key, found)
+            found = self._read(catalog, source)
+            _recent.put(key, found)
         return found
 
-    def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_EncryptedOrigin]:
+    def _read(self, catalog: Catalog, source: _Source) -> Sequence[_EncryptedOrigin]:
         self._wait()
         lineage = lineage_of(catalog)
-        itself = tuple(_itself(source)) if source.is_declared else ()
-        if itself or not lineage.is_ready():
-            return itself
+        declared = tuple(_encrypted_source(source)) if source.is_declared else ()
+        if declared or not lineage.is_ready():
+            return declared
         with lineage.peeking() as database:
-            return tuple(_found(database, catalog, source))
+            return tuple(_recorded_origins(database, catalog, source))
 
     def _wait(self) -> None:
         if not self._has_waited:
@@ -198,7 +200,9 @@ class _Knowledge:
             self._has_waited = True
 
 
-def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> Iterator[_EncryptedOrigin]:
+def _recorded_origins(
+    database: sqlite3.Connection, catalog: Catalog, source: _Source
+) -> Iterator[_EncryptedOrigin]:
     may_read, keys = Readable(catalog), _Keys(database, catalog)
     for dataset in _datasets(database, source.dataset):
         for origin in origins(database, dataset, source.column, keys):
@@ -206,13 +210,13 @@ def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> I
             yield _EncryptedOrigin(origin.key, shown)
 
 
-def _itself(source: _Source) -> Iterator[_EncryptedOrigin]:
-    """Yield a declared column that is encrypted: no plan reads it, so no plan shows its mark."""
+def _encrypted_source(source: _Source) -> Iterator[_EncryptedOrigin]:
+    """Yield a declared source that is encrypted itself: no plan reads it, so no plan shows its encryption."""
     if source.dataset.catalog is None or source.dataset.type != "table":
         return
     try:
         table = source.dataset.catalog.load_table(".".join(source.dataset.parts))
-    except LockgateError:  # it was dropped, and its keys with it
+    except LockgateError:  # a dropped table has no keys
         return
     key = key_of(keys_in(table), source.column)
     if key is not None:
@@ -228,32 +232,32 @@ def _datasets(database: sqlite3.Connection, dataset: NamedDataset) -> Iterable[i
 
 
 class _Keys:
-    """The keys of tables of the warehouse, each loaded once; other datasets encrypt nothing."""
+    """The keys of tables of the warehouse, each loaded once; other datasets have none."""
 
     def __init__(self, database: sqlite3.Connection, catalog: Catalog) -> None:
         self._database, self._catalog = database, catalog
-        self._known: dict[int, Mapping[str, str]] = {}
+        self._keys: dict[int, Mapping[str, str]] = {}
 
     def __call__(self, vertex: Vertex) -> Mapping[str, str]:
         if vertex.namespace or vertex.type != "table":
             return {}
-        if vertex.dataset not in self._known:
-            self._known[vertex.dataset] = self._loaded(vertex)
-        return self._known[vertex.dataset]
+        if vertex.dataset not in self._keys:
+            self._keys[vertex.dataset] = self._load(vertex)
+        return self._keys[vertex.dataset]
 
-    def _loaded(self, vertex: Vertex) -> Mapping[str, str]:
+    def _load(self, vertex: Vertex) -> Mapping[str, str]:
         parts, _ = split_name(vertex.name)
         query = "SELECT uid FROM dataset WHERE id = ?"
         [uid] = self._database.execute(query, (vertex.dataset,)).fetchone()
         try:
             table = self._catalog.load_table(".".join(parts))
-        except LockgateError:  # it was dropped, and its keys with it
+        except LockgateError:  # a dropped table has no keys
             return {}
         return keys_in(table) if uid in ("", str(table.table_id)) else {}
 
 
 class _Recent:
-    """Origins by column and snapshot of its table, forgotten after a minute."""
+    """A cache of origins by column and snapshot, which expire after a minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -267,20 +271,20 @@ class _Recent:
     def put(self, key: tuple[Any, ...], found: Sequence[_EncryptedOrigin]) -> None:
         with self._lock:
             self._entries[key] = (time.monotonic(), found)
-            if len(self._entries) > _MOST_KNOWN:
+            if len(self._entries) > _MAX_ENTRIES:
                 self._entries.popitem(last=False)
 
 
-_known = _Recent()
+_recent = _Recent()
 
-# Streams that were judged, so that not each of their batches is; the oldest of very many are forgotten.
-_judged: deque[tuple[str, str]] = deque(maxlen=1024)
-
-
-def _was_judged(query: str | None, target: str) -> bool:
-    return query is not None and (query, target) in _judged
+# Checked streams, so that not each batch is checked again; only the latest ones are kept.
+_checked_streams: deque[tuple[str, str]] = deque(maxlen=1024)
 
 
-def _note(query: str | None, target: str) -> None:
-    if query is not None and (query, target) not in _judged:
-        _judged.append((query, target))
+def _is_checked(query: str | None, target: str) -> bool:
+    return query is not None and (query, target) in _checked_streams
+
+
+def _mark_checked(query: str | None, target: str) -> None:
+    if query is not None and (query, target) not in _checked_streams:
+        _checked_streams.append((query, target))

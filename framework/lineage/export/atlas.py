@@ -1,8 +1,7 @@
 """Apache Atlas v2 entities: processes and column lineage, with the type definitions and the tables they name.
 
-Everything that an entity refers to is in the same message, so that Atlas need not know any of it before.
-Guids begin with `-`, which is how Atlas marks those of a message; it finds what it has by `qualifiedName`. It
-refuses a message that refers to other guids that it does not have.
+A message contains all entities that it refers to, because Atlas refuses unknown guids. Guids begin with `-`,
+Atlas's mark of guids within a message; Atlas finds existing entities by `qualifiedName`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ATLAS_TYPES: dict[str, Any] = {
         },
     ]
 }
-"""The type definitions, to be sent to `/api/atlas/v2/types/typedefs` once."""
+"""The type definitions, sent to `/api/atlas/v2/types/typedefs` once."""
 
 
 def entities(database: sqlite3.Connection, warehouse: str, numbers: Collection[int]) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def entities(database: sqlite3.Connection, warehouse: str, numbers: Collection[i
 
     Names end with `@` and the warehouse's address.
     """
-    return _Message(database, warehouse).made(numbers)
+    return _Message(database, warehouse).build(numbers)
 
 
 class _Message:
@@ -62,13 +61,15 @@ class _Message:
         self._referred: dict[str, dict[str, Any]] = {}
         self._guids: dict[str, str] = {}
 
-    def made(self, numbers: Collection[int]) -> dict[str, Any]:
-        found = [
-            each for process in processes(self._database, numbers).values() for each in self._of(process)
+    def build(self, numbers: Collection[int]) -> dict[str, Any]:
+        entities = [
+            each
+            for process in processes(self._database, numbers).values()
+            for each in self._process_entities(process)
         ]
-        return {"entities": found, "referredEntities": self._referred}
+        return {"entities": entities, "referredEntities": self._referred}
 
-    def _of(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _process_entities(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
         number, run = process["id"], process["run"] or {}
         rows = self._database.execute("SELECT DISTINCT dataset FROM input WHERE process = ?", (number,))
         targets = [] if process["target"] is None else [-process["target"]]

@@ -1,4 +1,4 @@
-"""Delivery of events to an OpenLineage service by HTTP, with retries if they can help."""
+"""Delivery of events to an OpenLineage service by HTTP, with retries of temporary failures."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lockgate.framework.net import (
     address_fault,
 )
 
-# As OpenLineage's own clients call them.
+# The names that OpenLineage's clients use.
 URL_VARIABLE = "OPENLINEAGE_URL"
 ENDPOINT_VARIABLE = "OPENLINEAGE_ENDPOINT"
 KEY_VARIABLE = "OPENLINEAGE_API_KEY"
 _ENDPOINT = "api/v1/lineage"
 
-# A service that is busy or away for a moment: worth another try.
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-# An event of a bad form, one that is too large, one with bad values: no later try changes that.
+# Temporary failures, which are retried.
+_TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
+# A malformed, too large or invalid event: no retry helps.
 _REFUSALS = frozenset({400, 413, 422})
 _MOST_REFUSED = 100
 _MOST_NAMED = 5
 _SHOWN = 200
-# `timeout` is to connect, and between two parts of an answer.
-_READS_IN_AN_ANSWER = 10
+# `timeout` applies to the connection and to each read of an answer.
+_READS_PER_ANSWER = 10
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A place to send events to. `key` is sent as a bearer token; `waits` are seconds between tries."""
+    """An OpenLineage service. `key` is sent as a bearer token; `waits` are the seconds between attempts."""
 
     url: str
     key: str | None = field(default=None, repr=False)
@@ -46,7 +46,7 @@ class Delivery:
 
     @classmethod
     def from_environment(cls, url: str | None = None, **values: Any) -> Delivery:
-        """Return the place that `url` or the environment names; InputError if neither does."""
+        """Return the service of `url` or of the environment; InputError if neither names one."""
         base = url or os.environ.get(URL_VARIABLE)
         if not base:
             raise InputError(f"no service is named: give its address, or set {URL_VARIABLE}")
@@ -67,7 +67,7 @@ class Delivery:
         client = HttpClient(
             [self.url],
             tls,
-            HttpLimits(_READS_IN_AN_ANSWER * self.timeout, self.timeout, waits=self.waits),
+            HttpLimits(_READS_PER_ANSWER * self.timeout, self.timeout, waits=self.waits),
             headers=lambda host: {} if self.key is None else {"Authorization": f"Bearer {self.key}"},
         )
         sent, refused = 0, list[str]()
@@ -79,7 +79,7 @@ class Delivery:
             except RecordsRefusedError as error:
                 refused.append(f"event {number}: {error}")
                 if not sent and len(refused) >= _MOST_REFUSED:
-                    break  # the service is wrong, not they
+                    break  # the fault is the service's, not the events'
             else:
                 if failure is not None:
                     raise LineageError(f"event {number} was not accepted: {self.url} answered with {failure}")
@@ -93,10 +93,10 @@ class Delivery:
 
 
 def _failure(answer: HttpAnswer) -> str | None:
-    """Return the status and the beginning of what the service says, None if it took the event."""
+    """Return the status and the beginning of the answer of a failure, None if the event was accepted."""
     text = " ".join(f"status {answer.status} {answer.body[:_SHOWN].decode('utf-8', 'replace')}".split())
     if answer.status in _REFUSALS:
         raise RecordsRefusedError(text)
-    if answer.status in _PASSING:
+    if answer.status in _TEMPORARY:
         raise UnusableAnswerError(f"answered with {text}")
     return text if answer.status >= 300 else None

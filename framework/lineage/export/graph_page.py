@@ -1,4 +1,4 @@
-"""Page that shows a graph in a browser: one file, which loads nothing from elsewhere."""
+"""A web page that shows a graph: one file without external resources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def page(name: str, edges: Iterable[Edge], starts: Iterable[Vertex]) -> str:
-    """Return the page; names and texts of statements go in as data, never as markup."""
+    """Return the page; names and texts of statements are embedded as data, never as markup."""
     template = (files("lockgate.framework.lineage.export") / "page.html").read_text(encoding="utf-8")
     data = _Data(name, edges, tuple(starts))
     values = {"/*FIRST*/": data.first(), "/*DATA*/": data.graph(), "/*PROCESSES*/": data.questions}
@@ -29,13 +29,13 @@ _PLACE = re.compile(r"/\*(?:FIRST|DATA|PROCESSES)\*/")
 
 
 def _embedded(value: Any) -> str:
-    """Return JSON without what could end a script element: JSON reads the same, and HTML does not see it."""
+    """Return JSON with escapes for characters that could end a script element in HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
 class _Data:
-    """The graph as the page reads it: tables with columns, edges by numbers, processes by the questions."""
+    """The data of the page: tables with columns, edges as numbers, and texts about processes."""
 
     def __init__(self, name: str, edges: Iterable[Edge], starts: tuple[Vertex, ...]) -> None:
         self._name = name
@@ -45,7 +45,7 @@ class _Data:
         self._kinds: dict[int, int] = {}
         self._processes: dict[int, int] = {}
         self.questions: list[dict[str, str]] = []
-        # The table that was asked for comes first.
+        # The queried table comes first.
         self._starts = [self._place(vertex) for vertex in starts]
         edges_by_number = list({self._edge(edge): None for edge in edges})
         self._near = near(edges_by_number, len(self._tables))
@@ -56,7 +56,7 @@ class _Data:
         self._edges = [(order[a], b, order[c], *rest) for a, b, c, *rest in edges_by_number]
 
     def graph(self) -> dict[str, Any]:
-        """Return everything."""
+        """Return the data of the complete graph."""
         return {
             "tables": self._ordered,
             "kinds": [(", ".join(kind_names(kinds)), int(bool(kinds & DIRECT))) for kinds in self._kinds],
@@ -64,7 +64,7 @@ class _Data:
         }
 
     def first(self) -> dict[str, Any]:
-        """Return what the first picture shows: tables near the first one, and what is said of that."""
+        """Return the data of the first picture: the tables near the first one."""
         count = len(self._near.tables)
         edges = [edge for edge in self._edges if edge[0] < count and edge[2] < count]
         is_column = len(self._starts) == 1 and self._starts[0][1] >= 0

@@ -1,19 +1,19 @@
-"""Neighbourhood of a table: what the first picture of a page shows."""
+"""The neighbourhood of a table, which the first picture of a page shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-# As the page has them: hops to choose from for the first picture, tables it should have, tables at most.
+# Candidate numbers of hops, the preferred number of tables, and the largest number. page.html has the same.
 _HOPS = (3, 2, 1)
-_AT_FIRST = 25
+_PREFERRED = 25
 _MOST = 150
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Tables within so many hops of the first, which comes first; `beyond` counts those left out."""
+    """Tables within `hops` of the first table, which comes first; `beyond` counts omitted tables."""
 
     tables: tuple[int, ...]
     hops: int
@@ -21,9 +21,9 @@ class Neighbourhood:
 
 
 def near(edges: Iterable[Sequence[int]], count: int) -> Neighbourhood:
-    """Return the tables around table 0 of `count`: as many hops as a picture can show.
+    """Return the tables around table 0 of `count` tables, within as many hops as a picture can show.
 
-    `edges` begin with the source's table, and have the target's third.
+    The first element of an edge is the source's table, the third is the target's.
     """
     back: dict[int, list[int]] = {}
     forward: dict[int, list[int]] = {}
@@ -34,7 +34,7 @@ def near(edges: Iterable[Sequence[int]], count: int) -> Neighbourhood:
         return Neighbourhood((), _HOPS[0], 0)
     for hops in _HOPS:
         found = tuple(dict.fromkeys((*_reached(back, hops), *_reached(forward, hops))))
-        if len(found) <= _AT_FIRST:
+        if len(found) <= _PREFERRED:
             break
     return Neighbourhood(found[:_MOST], hops, max(0, len(found) - _MOST))
 

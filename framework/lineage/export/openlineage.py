@@ -1,4 +1,4 @@
-"""OpenLineage events of the processes of an index, by spec 2-0-2, with the facet `columnLineage` 1-2-0.
+"""OpenLineage events (spec 2-0-2) of the processes of an index, with the facet `columnLineage` 1-2-0.
 
 Datasets of the warehouse are named by its address (namespace) and `database.table` (name). A process is a
 job, its last run is a START and a COMPLETE or FAIL.
@@ -19,12 +19,12 @@ from lockgate.framework.lineage.questions.graph import Graph
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.version import VERSION
 
-# The specification wants a URI.
+# The specification requires a URI.
 PRODUCER = f"urn:lockgate:{VERSION}"
 _SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = f"{_SPEC}/facets"
-_AT_A_TIME = 1_000
+_CHUNK = 1_000
 _DIRECT = (
     (EdgeKind.IDENTITY | EdgeKind.MASKED_IDENTITY, "IDENTITY"),
     (EdgeKind.TRANSFORMATION | EdgeKind.MASKED_TRANSFORMATION, "TRANSFORMATION"),
@@ -46,8 +46,8 @@ def events(database: sqlite3.Connection, warehouse: str, numbers: Iterable[int])
     `warehouse` is the address of the warehouse.
     """
     graph, order = Graph(database), list(numbers)
-    for at in range(0, len(order), _AT_A_TIME):
-        some = order[at : at + _AT_A_TIME]
+    for at in range(0, len(order), _CHUNK):
+        some = order[at : at + _CHUNK]
         found = processes(database, some)
         for number in some:
             yield from _Job(graph, found[number], warehouse).events()
@@ -153,7 +153,7 @@ class _Job:
 
 
 def transformations(kinds: int) -> list[dict[str, Any]]:
-    """Return what OpenLineage calls the kinds of an edge."""
+    """Return OpenLineage's transformations for the kinds of an edge."""
     found = []
     for group, name in _DIRECT:
         for kind in EdgeKind:

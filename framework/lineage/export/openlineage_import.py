@@ -1,4 +1,4 @@
-"""OpenLineage events of other engines as records, with the columns that their facets name."""
+"""Conversion of OpenLineage events of other engines to records, with the columns of their facets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MASKED = {"IDENTITY": 8, "TRANSFORMATION": 16, "AGGREGATION": 32}
 
 
 def record_of(event: Mapping[str, Any], warehouse: str) -> Record | None:
-    """Return the record of an event that ends a run; None for one that does not.
+    """Return the record of an event that ends a run; None for any other event.
 
-    Datasets whose namespace is `warehouse` are the warehouse's own. Raises KeyError, TypeError or ValueError
-    for what is no event.
+    Datasets in the namespace `warehouse` belong to the warehouse. Raises KeyError, TypeError or ValueError
+    for a malformed event.
     """
     if event["eventType"] not in ("COMPLETE", "FAIL", "ABORT"):
         return None
@@ -72,7 +72,7 @@ def _kinds(transformations: Iterable[Mapping[str, Any]]) -> EdgeKind:
             found |= EdgeKind[name]
         else:
             found |= EdgeKind.OPAQUE | EdgeKind.TRANSFORMATION
-    # Without any, the spec says only that the one comes from the other.
+    # Without transformations, the spec only states that the target depends on the source.
     return found or EdgeKind.TRANSFORMATION
 
 

@@ -1,4 +1,4 @@
-"""A name in lineage is the column that its table has now, not a dropped one."""
+"""A name in lineage is the current column of the table, not a dropped one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lockgate.framework.types import STRING
 FILE = Dataset("file:/in", "file")
 
 
-def test_a_column_that_python_adds_again_starts_without_a_history(
+def test_a_column_added_again_by_python_starts_without_a_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No statement says so."""
+    """No recorded statement shows the change."""
     monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path / "index"))
     catalog = Catalog(str(tmp_path / "lake"))
     catalog.create_namespace("db")

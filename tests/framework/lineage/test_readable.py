@@ -1,4 +1,4 @@
-"""Answers about lineage: tables that the one who asks may not read are in none of them."""
+"""Lineage answers omit tables that the principal may not read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rows(catalog: Catalog, name: str, /, **arguments: object) -> str:
     return str(procedures.call(procedures.ProcedureContext(catalog), name, **arguments))
 
 
-def test_traces_leave_out_hidden_tables(catalog: Catalog) -> None:
+def test_traces_omit_hidden_tables(catalog: Catalog) -> None:
     for name, direction in (("hr.open", "back"), ("hr.people", "forward"), ("hr.people.name", "both")):
         found = rows(catalog, "lineage", name=name, direction=direction)
         assert "hr.open.name" in found
@@ -62,13 +62,13 @@ def test_traces_leave_out_hidden_tables(catalog: Catalog) -> None:
     assert [edge.source.qualified for edge in found_by_python.found] == ["hr.people.name"]
 
 
-def test_readers_and_places_leave_out_hidden_tables(catalog: Catalog) -> None:
+def test_readers_and_exposures_omit_hidden_tables(catalog: Catalog) -> None:
     for found in (rows(catalog, "impact", table="hr.people"), rows(catalog, "plaintext", key="pii")):
         assert "hr.open.name" in found
         assert "hidden" not in found
 
 
-def test_questions_about_a_hidden_table_are_refused(catalog: Catalog) -> None:
+def test_queries_about_a_hidden_table_are_refused(catalog: Catalog) -> None:
     for name, argument in (("lineage", "name"), ("impact", "table")):
         with pytest.raises(AccessDeniedError, match="SELECT on hidden"):
             rows(catalog, name, **{argument: HIDDEN})
@@ -77,14 +77,14 @@ def test_questions_about_a_hidden_table_are_refused(catalog: Catalog) -> None:
     assert "hr.hidden" not in str(unknown.value)
 
 
-def test_hidden_readers_protect_without_their_names(catalog: Catalog) -> None:
+def test_hidden_readers_count_but_are_not_named(catalog: Catalog) -> None:
     with pytest.raises(LineageError, match=r"hr\.open\.name \(INSERT\) and 1 more") as refused:
         catalog.drop_table("hr.people")
     assert "hidden" not in str(refused.value)
 
 
 @pytest.mark.parametrize("form", ["openlineage", "atlas"])
-def test_exports_leave_out_statements_about_hidden_tables(
+def test_exports_omit_statements_about_hidden_tables(
     catalog: Catalog, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lineage", "export", "--format", form, "--warehouse", catalog.warehouse]) == 0
@@ -94,7 +94,7 @@ def test_exports_leave_out_statements_about_hidden_tables(
     assert "hidden" not in found
 
 
-def test_the_command_line_asks_as_the_user_of_the_process(
+def test_the_principal_of_the_command_line_is_the_user_of_the_process(
     catalog: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(*arguments: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Sinks of lineage: told in order after the warehouse has it, tried again, never in anybody's way."""
+"""Sinks of lineage: delivery in order after the warehouse, with retries, without delay for others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD = Record(Shape("INSERT", Dataset.table("hr", "copy"), (), columns=("x",))
 
 
 class Keeps:
-    """A sink that fails so many times before it takes anything."""
+    """A sink that fails `fails` times before it accepts records."""
 
     def __init__(self, fails: int = 0) -> None:
         self.fails = fails
@@ -33,7 +33,7 @@ class Keeps:
         self.taken += [(warehouse, record) for record in records]
 
 
-def test_a_sink_has_what_the_warehouse_has(tmp_path: Path) -> None:
+def test_a_sink_receives_the_records_of_the_warehouse(tmp_path: Path) -> None:
     keeps = Keeps()
     hook = hookimpl(lambda: {"keeps": keeps}, specname="lockgate_lineage_sinks")
     plugins().register(SimpleNamespace(lockgate_lineage_sinks=hook), "keeps")
@@ -51,7 +51,7 @@ def test_a_sink_has_what_the_warehouse_has(tmp_path: Path) -> None:
         plugins().unregister("keeps")
 
 
-def test_a_sink_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_sink_is_retried(caplog: pytest.LogCaptureFixture) -> None:
     fails, other = Keeps(fails=2), Keeps()
     sinks = Sinks({"fails": fails, "other": other}, waits=(0.0, 0.0))
     sinks.offer("w", [RECORD])
@@ -66,7 +66,7 @@ def test_a_sink_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.text.count("nobody listens") == 2, "once until it takes records again"
 
 
-def test_a_slow_sink_holds_up_no_other() -> None:
+def test_a_slow_sink_delays_no_other() -> None:
     held, quick = threading.Event(), Keeps()
     sinks = Sinks({"slow": SimpleNamespace(write=lambda *_: held.wait(30)), "quick": quick})
     for _ in range(3):
@@ -90,7 +90,7 @@ def test_a_full_queue_drops_and_never_waits() -> None:
     assert sinks.flush(10)
 
 
-def test_a_record_that_a_sink_refuses_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_record_does_not_block_others(caplog: pytest.LogCaptureFixture) -> None:
     refused = Record(Shape("DELETE", Dataset.table("hr", "copy"), ()), Run(1, 2))
 
     class Picky(Keeps):

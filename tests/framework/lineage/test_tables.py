@@ -1,4 +1,4 @@
-"""The tables `sys.lineage_*` of a warehouse, and what they leave out."""
+"""The tables `sys.lineage_*` of a warehouse, and the rows that they omit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_edges_processes_and_runs_are_tables(catalog: Catalog) -> None:
     assert run["process_guid"] in {each["guid"] for each in processes}
 
 
-def test_what_may_not_be_read_is_left_out(catalog: Catalog) -> None:
+def test_rows_about_unreadable_tables_are_omitted(catalog: Catalog) -> None:
     def decide(request: AccessRequest) -> Decision:
         if request.target.name == "hr.people":
             return Decision(allowed=False, apply_for=("people",))

@@ -1,4 +1,4 @@
-"""Tables and columns with readers that are dropped or renamed: allowed, warned of or refused."""
+"""Drops and renamings of tables and columns with readers: allowed, warned about or refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refused(catalog: Catalog, act: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-def test_a_table_with_readers_is_not_dropped(made: Made) -> None:
+def test_the_drop_of_a_table_with_readers_is_refused(made: Made) -> None:
     catalog = made({"lineage.on-drop": "refuse"})
     text = refused(catalog, lambda: catalog.drop_table("hr.people"))
     assert "hr.copy.name (INSERT)" in text
@@ -76,7 +76,7 @@ def test_a_column_with_readers_is_neither_dropped_nor_renamed(made: Made) -> Non
     catalog.alter_table("hr.people", [DropColumn(("name",))])
 
 
-def test_readers_are_warned_of_by_default(made: Made) -> None:
+def test_a_change_with_readers_gives_a_warning_by_default(made: Made) -> None:
     catalog = made()
     with pytest.warns(LineageWarning, match=r"hr\.copy\.name"):
         catalog.alter_table("hr.people", [DropColumn(("name",))])
@@ -84,7 +84,7 @@ def test_readers_are_warned_of_by_default(made: Made) -> None:
         catalog.drop_table("hr.people")
 
 
-def test_the_table_goes_before_the_session_and_that_before_the_warehouse(made: Made) -> None:
+def test_options_of_table_session_and_warehouse_have_this_precedence(made: Made) -> None:
     catalog = made(**{"on-drop": "allow"})
     with answering_session({"spark.lockgate.lineage.on-drop": "refuse"}.get):  # type: ignore[arg-type]  # its default is never asked for
         refused(catalog, lambda: catalog.drop_table("hr.people"))
@@ -101,7 +101,7 @@ def test_a_database_is_dropped_with_its_readers(made: Made) -> None:
     assert "hr.copy" not in text
 
 
-def test_readers_of_a_former_table_of_the_name_do_not_count(made: Made) -> None:
+def test_readers_of_an_earlier_table_of_the_same_name_do_not_count(made: Made) -> None:
     catalog = made({"lineage.on-drop": "allow"})
     fields = catalog.load_table("hr.people").schema.fields
     catalog.drop_table("hr.people")

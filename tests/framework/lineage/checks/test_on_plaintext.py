@@ -1,4 +1,4 @@
-"""Columns that a statement reads, judged as copies of encrypted ones before it writes."""
+"""Source columns of a statement, checked for copies of encrypted columns before it writes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def silent(act: Callable[[], None]) -> None:
         act()
 
 
-def test_only_copies_that_show_values_count(lake: Lake) -> None:
+def test_only_copies_with_readable_values_count(lake: Lake) -> None:
     silent(lambda: lake.flow("copy", "target"))
     lake.note("people", "copy", kinds=16)
     silent(lambda: lake.flow("copy", "target"))
@@ -95,7 +95,7 @@ def test_only_copies_that_show_values_count(lake: Lake) -> None:
     silent(lambda: lake.flow("copy", "copy"))
 
 
-def test_nothing_is_written_to_judge(lake: Lake) -> None:
+def test_a_check_writes_nothing(lake: Lake) -> None:
     lake.note("people", "copy")
     with pytest.warns(PlaintextWarning):
         lake.flow("copy", "target")
@@ -108,7 +108,7 @@ def test_nothing_is_written_to_judge(lake: Lake) -> None:
         assert database.execute("SELECT count, failed FROM process").fetchall() == [(1, 0)]
 
 
-def test_an_encrypted_copy_is_none(lake: Lake) -> None:
+def test_an_encrypted_copy_is_no_exposure(lake: Lake) -> None:
     lake.note("people", "copy")
     lake.catalog.alter_table("hr.target", [SetOption("orc.encrypt", "pii:name")])
     silent(lambda: lake.flow("copy", "target"))
@@ -125,7 +125,7 @@ def test_choices_of_table_and_warehouse(lake: Lake) -> None:
     silent(lambda: lake.flow("copy", "target"))
 
 
-def test_a_stream_is_warned_of_once(lake: Lake) -> None:
+def test_a_stream_gives_one_warning(lake: Lake) -> None:
     lake.note("people", "copy")
     with pytest.warns(PlaintextWarning):
         lake.flow("copy", "target", query="a stream")
@@ -134,7 +134,7 @@ def test_a_stream_is_warned_of_once(lake: Lake) -> None:
         lake.flow("copy", "target", query="another")
 
 
-def test_files_are_judged_by_the_warehouse_that_is_read(lake: Lake) -> None:
+def test_the_source_warehouse_decides_about_files(lake: Lake) -> None:
     lake.note("people", "copy")
     context: Any = SimpleNamespace(catalog=lambda name: lake.catalog)
     request: Any = {"path": "file:/out", "encrypt": None, "query": None, **lake.read("copy")}

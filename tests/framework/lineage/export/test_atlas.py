@@ -1,4 +1,4 @@
-"""Entities and types for Apache Atlas, by the rules that Atlas has for them."""
+"""Entities and types for Apache Atlas, checked by Atlas's rules."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def entities(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [*message["entities"], *message["referredEntities"].values()]
 
 
-def test_types_are_made_of_types_that_are_there() -> None:
+def test_types_refer_to_existing_types() -> None:
     names = {*OWN, *GIVEN["entities"], *GIVEN["builtin"]}
     for name, each in OWN.items():
         assert re.fullmatch("[a-zA-Z][a-zA-Z0-9_ ]*", name)
@@ -99,7 +99,7 @@ def test_entities_fit_their_types(message: dict[str, Any]) -> None:
             assert fits(value, kind, known) if value is not None else not is_required, (name, value)
 
 
-def test_a_message_refers_only_to_what_it_brings(message: dict[str, Any]) -> None:
+def test_a_message_contains_all_its_references(message: dict[str, Any]) -> None:
     """Atlas answers 404 for a guid that it does not have, unless the guid begins with `-` and is in the
     message; it tells entities apart by the type and `qualifiedName`."""
     found = entities(message)
@@ -110,7 +110,7 @@ def test_a_message_refers_only_to_what_it_brings(message: dict[str, Any]) -> Non
     assert all(key == each["guid"] for key, each in message["referredEntities"].items())
 
 
-def test_what_a_statement_reads_and_writes(message: dict[str, Any]) -> None:
+def test_inputs_and_outputs_of_a_statement(message: dict[str, Any]) -> None:
     known = {each["guid"]: each for each in entities(message)}
 
     def ends(entity: dict[str, Any], side: str) -> list[str]:

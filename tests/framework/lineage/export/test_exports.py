@@ -1,4 +1,4 @@
-"""Lineage as others read it: text of graphs, the page, events, entities, the command line."""
+"""Exports of lineage: graphs as text, the page, events, entities, the command line."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_edges_are_a_table(lineage: WarehouseLineage) -> None:
     assert edges[0]["last_run"].isoformat() == "1970-01-01T00:00:02+00:00"
 
 
-def test_wrong_questions(lineage: WarehouseLineage) -> None:
+def test_malformed_queries(lineage: WarehouseLineage) -> None:
     for wrong in ({"direction": "up"}, {"depth": 0}, {"kinds": "drect"}):
         with pytest.raises(InputError):
             traced(lineage, **wrong)
@@ -99,7 +99,7 @@ def test_graphs_quote_names(lineage: WarehouseLineage) -> None:
     assert "</script>" not in found._repr_html_()
 
 
-def test_graphs_are_read_back_by_others(lineage: WarehouseLineage, tmp_path: Path) -> None:
+def test_other_tools_read_the_graphs(lineage: WarehouseLineage, tmp_path: Path) -> None:
     import networkx
 
     found = traced(lineage, kinds="all")
@@ -176,7 +176,7 @@ def test_events_of_openlineage(catalog: Catalog, lineage: WarehouseLineage) -> N
     assert found[3]["run"]["facets"]["errorMessage"]["message"] == "failed"
 
 
-def test_events_are_read_back(catalog: Catalog, lineage: WarehouseLineage) -> None:
+def test_exported_events_are_imported(catalog: Catalog, lineage: WarehouseLineage) -> None:
     address = address_of(catalog)
     with lineage.reading() as database:
         found = [
@@ -189,7 +189,7 @@ def test_events_are_read_back(catalog: Catalog, lineage: WarehouseLineage) -> No
         assert shape.rows == original.rows
 
 
-def test_entities_of_atlas_refer_only_to_what_they_bring(catalog: Catalog, lineage: WarehouseLineage) -> None:
+def test_atlas_entities_contain_all_their_references(catalog: Catalog, lineage: WarehouseLineage) -> None:
     with lineage.reading() as database:
         message = atlas.entities(database, address_of(catalog), everything(database))
     known = {each.get("guid") for each in message["entities"]} | set(message["referredEntities"])
@@ -240,7 +240,7 @@ def test_the_command_line(
 
 
 @pytest.mark.parametrize("command", ["trace", "impact", "plaintext", "page", "export", "import"])
-def test_the_help_of_a_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_a_command_describes_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["lineage", command, "--help"])
     assert ended.value.code == 0

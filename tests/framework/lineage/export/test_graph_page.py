@@ -1,4 +1,4 @@
-"""The page in a browser without a window: what it draws, and what keys, search and buttons do."""
+"""The page in a headless browser: drawing, keys, search and buttons."""
 
 # ruff: noqa: E501 - the script in the page is easier to read when its lines are not broken
 
@@ -92,7 +92,7 @@ return found;
 
 
 @needs_browser
-def test_what_the_page_shows_and_does(tmp_path: Path) -> None:
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
     text = page("db1.t4", chain(12), [vertex(4, "a"), vertex(4, ODD)])
     assert not re.findall(r'(?:src|href)="', text)
     _, found = shown(text, tmp_path, ACTIONS)
@@ -131,7 +131,7 @@ def test_the_view_of_databases_is_an_address(tmp_path: Path) -> None:
 
 @needs_browser
 @pytest.mark.slow
-def test_a_page_about_nothing_says_so(tmp_path: Path) -> None:
+def test_a_page_without_edges_says_so(tmp_path: Path) -> None:
     assert "nothing was recorded" in shown(page("x", [], []), tmp_path)[0]
 
 
@@ -143,7 +143,7 @@ def reached(edges: list[tuple[int, int, int]], near_end: int, hops: int) -> set[
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_lies_near(seed: int) -> None:
+def test_the_neighbourhood_of_a_table(seed: int) -> None:
     chance = random.Random(seed)
     count = chance.choice((1, 8, 60, 400))
     edges = [
@@ -158,5 +158,5 @@ def test_what_lies_near(seed: int) -> None:
     assert found.hops == 1 or len(expected) <= 25
 
 
-def test_of_no_tables_none_is_near() -> None:
+def test_the_neighbourhood_without_tables_is_empty() -> None:
     assert near([], 0).tables == ()

@@ -1,4 +1,4 @@
-"""Events against the schemas of OpenLineage 2-0-2, and their delivery to a service that may be away."""
+"""Events checked with the schemas of OpenLineage 2-0-2, and their delivery to a service that may fail."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_events_and_their_facets_fit_the_schemas(catalog: Catalog) -> None:
     }
 
 
-def test_the_schemas_refuse_what_is_wrong(catalog: Catalog) -> None:
+def test_the_schemas_refuse_malformed_events(catalog: Catalog) -> None:
     from jsonschema import ValidationError
 
     event = events(catalog)[1]
@@ -137,7 +137,7 @@ def test_files_are_named_by_the_specification(path: str, namespace: str, name: s
     assert path_of(namespace, name) == back
 
 
-def test_tables_of_others_are_no_files() -> None:
+def test_external_tables_are_no_files() -> None:
     assert path_of("snowflake://account", "db.s.t") is None
 
 
@@ -199,7 +199,7 @@ def test_events_are_sent_in_order_with_the_key(
     assert "s3cret" not in repr(Delivery.from_environment())
 
 
-def test_a_service_that_is_away_for_a_moment_is_asked_again(service: Service) -> None:
+def test_a_temporary_failure_is_retried(service: Service) -> None:
     service.answers = [503, 429, 500]
     service.retry_after = "0.01"
     place = Delivery.from_environment(service.url, waits=(0.0, 0.0, 0.0))
@@ -218,7 +218,7 @@ def test_a_refusal_is_final(service: Service, status: int) -> None:
     assert len(service.taken) == 1
 
 
-def test_a_refused_event_does_not_hold_up_the_others(service: Service) -> None:
+def test_a_refused_event_does_not_block_others(service: Service) -> None:
     service.answers = [201, 422, 201, 400, 201]
     with pytest.raises(
         LineageError, match=r"took 3 events and refused 2 for good: event 2: .*event 4: status 400"
@@ -227,13 +227,13 @@ def test_a_refused_event_does_not_hold_up_the_others(service: Service) -> None:
     assert [each["n"] for _, _, each in service.taken] == [1, 3, 5]
 
 
-def test_a_service_that_refuses_everything_is_not_asked_for_long(service: Service) -> None:
+def test_sending_stops_if_the_service_refuses_everything(service: Service) -> None:
     service.answers = [400] * 1_000
     with pytest.raises(LineageError, match="took 0 events and refused 100 for good"):
         Delivery.from_environment(service.url, waits=(9.0,)).send([{}] * 1_000)
 
 
-def test_nobody_listens(service: Service) -> None:
+def test_an_unreachable_service(service: Service) -> None:
     place = Delivery("http://127.0.0.1:9/api", waits=(0.0,))
     with pytest.raises(LineageError, match="refused"):
         place.send([{}])

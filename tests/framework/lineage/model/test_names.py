@@ -1,4 +1,4 @@
-"""Names of columns: a member of a struct, and a column whose name has a dot, have texts of their own."""
+"""Texts of columns: a member of a struct and a column with a dot in its name have different texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_column_has_one_text(case: dict[str, Any]) -> None:
 
 @settings(max_examples=examples(100))
 @given(st.lists(st.text("ab.`* /é"), min_size=1, max_size=4))
-def test_every_path_comes_back(path: list[str]) -> None:
+def test_every_path_round_trips(path: list[str]) -> None:
     assert column_path(column_text(path)) == tuple(path)
 
 

@@ -1,4 +1,4 @@
-"""Histories of columns and tables that are renamed, dropped and made again: they follow ids."""
+"""The history of renamed, dropped and recreated columns and tables follows their ids."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_column_keeps_its_history_in_any_order_of_segments(tmp_path: Path, ord
     assert sources(index, "hr.t.a") == {"hr.t.a", "file:/in#new"}
 
 
-def test_a_column_that_is_renamed_back(tmp_path: Path) -> None:
+def test_a_column_renamed_back(tmp_path: Path) -> None:
     index = indexed(tmp_path, [*HISTORY[:2], (3, renamed(T, "b", "a", "3")), (4, renamed(T, "a", "b", "3"))])
     assert sources(index, "hr.t.b") == {"hr.t.b", "file:/in#old"}
     with index.reading() as database:
@@ -77,7 +77,7 @@ def test_a_column_that_is_renamed_back(tmp_path: Path) -> None:
         assert not (edges[:, TARGET] == edges[:, SOURCE]).any()
 
 
-def test_a_column_that_was_dropped_gives_nothing_to_its_namesake(tmp_path: Path) -> None:
+def test_a_dropped_column_passes_no_history_to_its_namesake(tmp_path: Path) -> None:
     dropped = Shape("DROP_COLUMNS", T, columns=("a",), ids=((-1, "a", "3"),))
     later = copied(FILE, "new", T, "a", "7")
     index = indexed(tmp_path, [HISTORY[0], (2, dropped), (3, later)])
@@ -102,14 +102,14 @@ def test_members_of_a_renamed_struct(tmp_path: Path) -> None:
     assert sources(index, "hr.t.r") == {"hr.t.r.zip", "file:/in#z", "file:/in#y"}
 
 
-def test_records_without_ids_are_joined_to_those_with(tmp_path: Path) -> None:
-    """Warehouses have records from before ids were kept."""
+def test_records_without_ids_match_records_with_ids(tmp_path: Path) -> None:
+    """Old records of warehouses have no ids."""
     before = Shape("INSERT", T, (FILE,), (("a", 0, "old", 1),))
     index = indexed(tmp_path, [(1, before), (2, copied(FILE, "new", T, "a", "3")), (3, HISTORY[1][1])])
     assert sources(index, "hr.t.b") == {"hr.t.b", "file:/in#old", "file:/in#new"}
 
 
-def test_a_renamed_table_is_the_same(tmp_path: Path) -> None:
+def test_a_renamed_table_keeps_its_history(tmp_path: Path) -> None:
     new = table("u")
     rename = Shape("RENAME_TABLE", new, (T,), (("a", 0, "a", 1),), columns=("a",), ids=((-1, "a", "3"),))
     again = copied(FILE, "other", table("t", "t2"), "a", "0")
@@ -124,7 +124,7 @@ def test_a_renamed_table_is_the_same(tmp_path: Path) -> None:
     assert sources(index, "hr.u.a") == {"hr.u.a", "file:/in#old"}
 
 
-def test_a_rename_that_failed_changes_nothing(tmp_path: Path) -> None:
+def test_a_failed_rename_changes_nothing(tmp_path: Path) -> None:
     segments = Segments(LocalFileSystem(), str(tmp_path / "lake"))
     failed = Shape("RENAME_COLUMN", T, (T,), (("b", 0, "a", 1),), columns=("b",), ids=((0, "a", "3"),))
     segments.write(lines_of([(HISTORY[0][1], [Run(1, 1)]), (failed, [Run(2, 2, failed=1, error="E")])]))
@@ -132,7 +132,7 @@ def test_a_rename_that_failed_changes_nothing(tmp_path: Path) -> None:
     assert sources(index, "hr.t.a") == {"hr.t.a", "file:/in#old"}
 
 
-def test_ids_are_a_part_of_shapes() -> None:
+def test_shapes_contain_ids() -> None:
     shape = HISTORY[1][1]
     assert shape_from_json(shape.to_json()) == shape
     assert "ids" not in Shape("INSERT", T).to_json()

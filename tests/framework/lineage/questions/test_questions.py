@@ -1,4 +1,4 @@
-"""Traces, readers and places of plaintext, over small graphs that are written out here."""
+"""Traces, readers and exposures, over small graphs."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def test_a_file_is_traced_forward_to_the_export_and_the_result(built: Built) -> 
     }
 
 
-def test_columns_that_choose_rows_are_reached_on_request(built: Built) -> None:
+def test_row_edges_are_followed_on_request(built: Built) -> None:
     database = built(*COMPANY)
     reached = ends(database, "hr.employee.name", "back", kinds=int(EVERY), depth=1)
     assert reached == {"hr.empinfo.name", "hr.empinfo.deptno", "hr.department.deptno"}
     assert "hr.employee" in ends(database, "hr.department.deptno", "forward", kinds=int(EVERY), depth=1)
 
 
-def test_a_trace_is_walked_depth_first(built: Built) -> None:
+def test_a_walk_is_depth_first(built: Built) -> None:
     database = built(*COMPANY)
     found = find(database, "hr.avgsalary")
     traced = trace(database, found.fields, "back", kinds=int(DIRECT))
@@ -136,14 +136,14 @@ def test_a_trace_is_walked_depth_first(built: Built) -> None:
     }
 
 
-def test_circles_end(built: Built) -> None:
+def test_cycles_end(built: Built) -> None:
     merge = Shape("MERGE", table("a"), (table("b"), table("a")), (("x", 0, "x", IS), ("x", 1, "x", T)))
     back = Shape("INSERT", table("b"), (table("a"),), (("x", 0, "x", IS),))
     database = built(merge, back)
     assert ends(database, "hr.a.x", "back") == ends(database, "hr.a.x", "forward") == {"hr.a.x", "hr.b.x"}
 
 
-def test_a_statement_that_was_cut_is_known_by_its_datasets(built: Built) -> None:
+def test_a_cut_statement_has_edges_between_datasets(built: Built) -> None:
     cut = Shape("INSERT", table("big"), (table("empinfo"),), cut=True, columns=("x", "y"))
     after = Shape("INSERT", table("late"), (table("big"),), (("z", 0, "y", IS),))
     database = built(*COMPANY, cut, after)
@@ -151,7 +151,7 @@ def test_a_statement_that_was_cut_is_known_by_its_datasets(built: Built) -> None
     assert {"hr.big", "hr.late.z"} <= ends(database, "hr.empinfo.salary", "forward", kinds=int(EVERY))
 
 
-def test_a_snapshot_comes_only_from_what_was_written_by_then(built: Built) -> None:
+def test_sources_of_a_snapshot_are_not_later_than_it(built: Built) -> None:
     def copy(source: str, target: str, read: int, written: int) -> tuple[Shape, Run]:
         shape = Shape(
             "INSERT", table(target), (table(source),), (("c", 0, "c", IS),), name=f"{source}{target}"
@@ -166,7 +166,7 @@ def test_a_snapshot_comes_only_from_what_was_written_by_then(built: Built) -> No
     assert ends(database, "hr.a@1.c", "forward") == {"hr.b.c"}
 
 
-def test_a_table_that_has_the_name_of_a_dropped_one_is_another(built: Built) -> None:
+def test_a_table_with_the_name_of_a_dropped_one_is_different(built: Built) -> None:
     old, new = Dataset.table("hr", "t", table_id="1"), Dataset.table("hr", "t", table_id="2")
     database = built(
         (Shape("INSERT", old, (table("secret"),), (("c", 0, "c", IS),)), Run(1, 10)),
@@ -181,7 +181,7 @@ def test_a_table_that_has_the_name_of_a_dropped_one_is_another(built: Built) -> 
     assert dropped == {"hr.t.c": True, "hr.secret.c": False, "hr.kept.c": False}
 
 
-def test_readers_are_named_with_the_nearest_first(built: Built) -> None:
+def test_the_nearest_readers_come_first(built: Built) -> None:
     database = built(*COMPANY)
     found = readers(database, find(database, "hr.employee.salary").fields)
     assert [(each.vertex.qualified, each.process, each.depth) for each in found] == [
@@ -193,7 +193,7 @@ def test_readers_are_named_with_the_nearest_first(built: Built) -> None:
     assert ("hr.employee", ("join",)) in {(each.vertex.qualified, each.kinds) for each in by_rows}
 
 
-def test_plaintext_is_told_apart_from_hashes(built: Built) -> None:
+def test_plain_values_and_hashes_differ(built: Built) -> None:
     masked = int(EdgeKind.MASKED_TRANSFORMATION)
     database = built(
         Shape("INSERT", table("same"), (table("people"),), (("ssn", 0, "ssn", IS), ("n", 0, "name", IS))),
@@ -225,8 +225,8 @@ def test_members_of_structs(built: Built) -> None:
     assert [each.vertex.qualified for each in places] == ["hr.whole.a", "hr.zips.zip"]
 
 
-def test_a_column_named_like_a_member_is_none(built: Built, tmp_path: Path) -> None:
-    """Table `hr.copies` encrypts `ssn`; its column `ssn.copy` is one of its own, and is not encrypted."""
+def test_a_column_named_like_a_member_is_no_member(built: Built, tmp_path: Path) -> None:
+    """Table `hr.copies` encrypts `ssn`; its column `ssn.copy` is no member of it and is not encrypted."""
     catalog = Catalog(tmp_path / "warehouse")
     catalog.create_namespace("hr")
     columns = pa.schema([("ssn", pa.string()), ("ssn.copy", pa.string())])
@@ -247,7 +247,7 @@ def test_names_with_dots_and_quotes(built: Built) -> None:
     assert ends(database, "lake.hr.a.`c d`", "forward") == {"`my.db`.`t``x`.`a.b`"}
 
 
-def test_unknown_names_say_the_nearest(built: Built) -> None:
+def test_errors_for_unknown_names_suggest_the_nearest(built: Built) -> None:
     database = built(*COMPANY)
     with pytest.raises(NotFoundError, match=r"hr\.employee"):
         find(database, "hr.employe")
@@ -259,7 +259,7 @@ def test_unknown_names_say_the_nearest(built: Built) -> None:
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda part: "\0" not in part), min_size=1, max_size=4))
-def test_names_are_read_back(parts: list[str]) -> None:
+def test_names_round_trip(parts: list[str]) -> None:
     assert split_name(joined(parts)) == (parts, None)
 
 
@@ -273,7 +273,7 @@ def test_kinds_are_named() -> None:
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(8))
 def test_a_trace_is_the_closure(seed: int) -> None:
-    """Against plain search over the edges as they were given."""
+    """A trace equals a plain search over the edges."""
     import tempfile
 
     chance = random.Random(seed)
@@ -313,6 +313,6 @@ def test_no_string_is_shown(before: str, secret: str) -> None:
     assert secret not in mask_literals(f"SELECT '{secret}' {before}")
 
 
-def test_the_connector_numbers_kinds_alike() -> None:
+def test_the_connector_has_the_same_numbers_of_kinds() -> None:
     vectors = json.loads((Path(__file__).parents[3] / "fixtures" / "lineage_kinds.json").read_text())
     assert vectors == {kind.name: int(kind) for kind in EdgeKind}
