@@ -1,6 +1,7 @@
-"""Indexes of tables: Paimon's file indexes and the index database, built by writers and used by scans.
+"""Indexes of tables: Paimon's file indexes and the index database, which writers build and scans use.
 
-A plugin: lower parts know it only through the hooks for pruners, collectors, system tables and procedures.
+This is a plugin: lower layers use it only through the hooks for pruners, collectors, system tables and
+procedures.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Collector of new data files: makes the file indexes that options `file-index.*` name."""
+"""Collector that builds the file indexes of new data files, as required by the options `file-index.*`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lockgate.pushdown.index import write_container, write_index
 
 
 class IndexCollector:
-    """Collects what indexes of files of a schema need; what it makes is a file index."""
+    """Builds the file index of each new file of a table."""
 
     name = "file-index"
     makes_file_index = True
 
-    def __init__(self, schema: TableSchema, wanted: Sequence[WantedIndex]) -> None:
+    def __init__(self, schema: TableSchema, required_indexes: Sequence[WantedIndex]) -> None:
         self.schema = schema
-        self.indexes = [each for each in wanted if indexable(schema, each) is not None]
+        self.indexes = [index for index in required_indexes if indexable(schema, index) is not None]
 
     @property
     def columns(self) -> Sequence[str]:
         """The indexed columns."""
-        return tuple(dict.fromkeys(each.column for each in self.indexes))
+        return tuple(dict.fromkeys(index.column for index in self.indexes))
 
     def begin(self) -> IndexCollection:
         """Begin a file."""
@@ -39,32 +39,32 @@ class IndexCollection:
     def __init__(self, schema: TableSchema, indexes: Sequence[WantedIndex]) -> None:
         self._schema = schema
         self._indexes = indexes
-        self._parts: dict[str, list[pa.ChunkedArray]] = {each.column: [] for each in indexes}
+        self._parts: dict[str, list[pa.ChunkedArray]] = {index.column: [] for index in indexes}
 
     def add(self, rows: pa.Table) -> None:
-        """Take in rows."""
+        """Add rows of the file."""
         for name, parts in self._parts.items():
             parts.append(rows[name])
 
     def finish(self) -> bytes:
-        """Return the container."""
-        found: dict[str, dict[str, bytes | None]] = {}
-        for each in self._indexes:
-            found.setdefault(each.name, {})[each.kind] = self._index(each)
-        return write_container(found)
+        """Return the bytes of the file index container."""
+        containers: dict[str, dict[str, bytes | None]] = {}
+        for index in self._indexes:
+            containers.setdefault(index.name, {})[index.kind] = self._index(index)
+        return write_container(containers)
 
-    def _index(self, wanted: WantedIndex) -> bytes:
-        declared = wanted.values_of(self._schema)
+    def _index(self, index: WantedIndex) -> bytes:
+        declared = index.values_of(self._schema)
         kind = value_kind_of(declared)
         assert kind is not None, "types are checked before"
-        values = self._values(wanted).cast(to_arrow(declared))
-        return write_index(wanted.kind, kind, values, wanted.parameters)
+        values = self._values(index).cast(to_arrow(declared))
+        return write_index(index.kind, kind, values, index.parameters)
 
-    def _values(self, wanted: WantedIndex) -> pa.Array:
-        chunks = [chunk for part in self._parts[wanted.column] for chunk in part.chunks]
+    def _values(self, index: WantedIndex) -> pa.Array:
+        chunks = [chunk for part in self._parts[index.column] for chunk in part.chunks]
         if not chunks:
-            return pa.array([], to_arrow(wanted.values_of(self._schema)))
-        whole = pa.concat_arrays(chunks)
-        if wanted.key is None:
-            return whole
-        return pc.map_lookup(whole, pa.scalar(wanted.key, whole.type.key_type), "last")
+            return pa.array([], to_arrow(index.values_of(self._schema)))
+        values = pa.concat_arrays(chunks)
+        if index.key is None:
+            return values
+        return pc.map_lookup(values, pa.scalar(index.key, values.type.key_type), "last")

@@ -1,4 +1,4 @@
-"""The step of pruning by file indexes, and the rows of a file that may match."""
+"""Pruning of files and rows by file indexes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lockgate.framework.plugins import CandidateFile
 from lockgate.framework.store import TableHandle
 from lockgate.pushdown import Predicate
 
-# Planning opens indexes next to files only while they are few: one request each, on object stores 10 ms.
-_MOST_OPENED = 64
+# Planning opens at most this many separate index files: each is a request, about 10 ms on object stores.
+_MAX_OPENED = 64
 _THREADS = 8
 
 
 class ByFileIndex:
-    """Leaves out files whose index says that no row matches, and rows of files that are read."""
+    """Skips files, and rows of files, that have no match by their file indexes."""
 
     name = "file_index"
 
@@ -26,20 +26,23 @@ class ByFileIndex:
         self._indexes = FileIndexes(table)
 
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
-        """Ask embedded indexes, and those next to files if these are few; CorruptFileError for damage."""
-        apart = [file for file in files if file.embedded_index is None and index_path(file) is not None]
-        opens = len(apart) <= _MOST_OPENED
+        """Return which files may match, by embedded indexes and, if there are few, separate index files.
+
+        Raises CorruptFileError for damaged indexes.
+        """
+        separate = [file for file in files if file.embedded_index is None and index_path(file) is not None]
+        opens = len(separate) <= _MAX_OPENED
 
         def keeps(file: CandidateFile) -> bool:
-            asked = file.embedded_index is not None or opens
-            return not asked or self._indexes.answer(predicate, file) is not False
+            is_used = file.embedded_index is not None or opens
+            return not is_used or self._indexes.answer(predicate, file) is not False
 
-        if not (opens and apart):
+        if not (opens and separate):
             return [keeps(file) for file in files]
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(keeps, files))
 
     def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
-        """Return the rows of a file that may match, None if all may; CorruptFileError for damage."""
+        """Return the rows of a file that may match, None if all may; CorruptFileError for damaged indexes."""
         answer = self._indexes.answer(predicate, file)
         return None if answer is True else answer if isinstance(answer, BitMap) else BitMap()

@@ -1,6 +1,4 @@
-"""File indexes of data files, in manifest entries or next to the files, by the column names of their
-schema.
-"""
+"""Reading of file indexes, from manifest entries or separate files, by the columns of a schema."""
 
 from __future__ import annotations
 
@@ -23,17 +21,17 @@ from lockgate.pushdown.index import Answer, IndexedColumn, damage_named, matchin
 
 Container = Mapping[str, Mapping[str, bytes | None]]
 
-_MOST_BYTES = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 
 
 class FileIndexes:
-    """Asks the indexes of a table's files; up to 64 MiB of those next to files are kept in memory."""
+    """Reads the indexes of a table's files; up to 64 MiB of separate index files are cached."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
 
     def answer(self, predicate: Predicate, file: CandidateFile) -> Answer:
-        """Return which rows of a file may match; True if it has no index that can tell.
+        """Return the rows of a file that may match; True if no index of the file can exclude rows.
 
         Raises CorruptFileError for damaged indexes.
         """
@@ -47,7 +45,7 @@ class FileIndexes:
             return matching_rows(predicate, columns, file.rows)
 
     def container(self, file: CandidateFile) -> tuple[Container, str]:
-        """Return a file's indexes by column and kind, none if it has none, and what they are in."""
+        """Return a file's indexes by column and kind, and the name of their source for messages."""
         if file.embedded_index is not None:
             name = f"the embedded index of {file.path}"
             return read_container(file.embedded_index, name), name
@@ -56,70 +54,74 @@ class FileIndexes:
 
     def _read(self, path: str) -> bytes:
         key = (self._table.location, path)
-        return _kept.get(key) or _kept.put(key, self._table.file_system.read_bytes(path))
+        return _cache.get(key) or _cache.put(key, self._table.file_system.read_bytes(path))
 
     def _columns(
         self, predicate: Predicate, file: CandidateFile, container: Container
     ) -> dict[FieldPath, IndexedColumn]:
-        now, written = self._schema(file.read_schema_id), self._schema(file.schema_id)
-        secret = {
-            *confidential_in(now).keys,
-            *confidential_in(written).keys,
+        read_schema, written_schema = self._schema(file.read_schema_id), self._schema(file.schema_id)
+        confidential_paths = {
+            *confidential_in(read_schema).keys,
+            *confidential_in(written_schema).keys,
             *confidential_in(self._table.schema).keys,
         }
-        hidden = {path[0] for path in secret}
-        found: dict[FieldPath, IndexedColumn] = {}
+        confidential_ids = {path[0] for path in confidential_paths}
+        columns: dict[FieldPath, IndexedColumn] = {}
         for path in columns_of(predicate):
-            field = now.field(path[0]) if len(path) == 1 else None
-            if field is not None and field.id not in hidden:
-                column = _indexed(field, written, container)
-                found |= {} if column is None else {path: column}
-        return found
+            field = read_schema.field(path[0]) if len(path) == 1 else None
+            if field is not None and field.id not in confidential_ids:
+                column = _indexed_column(field, written_schema, container)
+                columns |= {} if column is None else {path: column}
+        return columns
 
     def _schema(self, number: int | None) -> TableSchema:
         schema = self._table.schema
         return schema if number in (None, schema.id) else self._table.schema_of(int(number or 0))
 
 
-def _indexed(field: DataField, written: TableSchema, container: Container) -> IndexedColumn | None:
-    """Return the indexes of a column in a file, where its values have stayed what they were written as."""
-    stored = next((each for each in written.fields if each.id == field.id), None)
-    if stored is None or stored.name not in container or Kind.CHAR in (stored.type.kind, field.type.kind):
+def _indexed_column(field: DataField, written: TableSchema, container: Container) -> IndexedColumn | None:
+    """Return the indexes of a column in a file; None if the column's type has changed incompatibly."""
+    written_field = next((candidate for candidate in written.fields if candidate.id == field.id), None)
+    if (
+        written_field is None
+        or written_field.name not in container
+        or Kind.CHAR in (written_field.type.kind, field.type.kind)
+    ):
         return None
-    kind = value_kind_of(stored.type)
-    if kind is None or not can_widen(stored.type, field.type):
+    kind = value_kind_of(written_field.type)
+    if kind is None or not can_widen(written_field.type, field.type):
         return None
-    return IndexedColumn(kind, to_arrow(stored.type), container[stored.name])
+    return IndexedColumn(kind, to_arrow(written_field.type), container[written_field.name])
 
 
 def index_path(file: CandidateFile) -> str | None:
-    """Return the path of the index next to a file, None if there is none."""
+    """Return the path of a file's separate index file, None if there is none."""
     names = [name for name in file.extra_files if is_index(name)]
     return f"{file.path.rpartition('/')[0]}/{names[0]}" if names else None
 
 
 class _ImmutableCache:
-    """Index files that were read; their names are never used again."""
+    """A cache of index files, which never change, since their names are never reused."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._data: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._size = 0
 
     def get(self, key: tuple[str, str]) -> bytes | None:
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-            return self._found.get(key)
+            if key in self._data:
+                self._data.move_to_end(key)
+            return self._data.get(key)
 
     def put(self, key: tuple[str, str], data: bytes) -> bytes:
         with self._lock:
-            if key not in self._found and len(data) <= _MOST_BYTES // 4:
-                self._found[key] = data
+            if key not in self._data and len(data) <= _MAX_BYTES // 4:
+                self._data[key] = data
                 self._size += len(data)
-            while self._size > _MOST_BYTES:
-                self._size -= len(self._found.popitem(last=False)[1])
+            while self._size > _MAX_BYTES:
+                self._size -= len(self._data.popitem(last=False)[1])
         return data
 
 
-_kept = _ImmutableCache()
+_cache = _ImmutableCache()

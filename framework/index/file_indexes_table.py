@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 class FileIndexTable:
-    """Indexes by file, column and kind; `index_file` is null for those in manifests, sizes are in bytes."""
+    """The indexes by file, column and kind; `index_file` is null for indexes in manifests."""
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
         """Return the columns."""
@@ -37,9 +37,9 @@ class FileIndexTable:
         options: Mapping[str, str],
         properties: Mapping[str, str | None],
     ) -> pa.Table:
-        """Return the rows; index files are read."""
-        found = list(_rows(table))
-        columns = list(zip(*found, strict=True)) or [()] * len(_COLUMNS)
+        """Return the rows; reads the index files."""
+        rows = list(_rows(table))
+        columns = list(zip(*rows, strict=True)) or [()] * len(_COLUMNS)
         schema = arrow_schema(self.schema(context, table))
         return pa.table(
             [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema
@@ -52,7 +52,7 @@ def _rows(table: Table) -> Iterator[tuple[Any, ...]]:
         file = candidate_of(table, table.schema, entry.partition, entry.bucket, entry.file)
         container, _ = indexes.container(file)
         path = index_path(file) if entry.file.embedded_index is None else None
-        where = (table.paths.partition_path(entry.partition), entry.bucket, entry.file.file_name)
+        location = (table.paths.partition_path(entry.partition), entry.bucket, entry.file.file_name)
         for column, kinds in container.items():
             for kind, data in kinds.items():
-                yield (*where, column, kind, len(data or b""), path and path.rpartition("/")[2])
+                yield (*location, column, kind, len(data or b""), path and path.rpartition("/")[2])

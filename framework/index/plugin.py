@@ -1,4 +1,4 @@
-"""The plugin of indexes: steps of pruning, collectors of new files, kinds, a system table and procedures."""
+"""The plugin of indexes: pruners, collectors, index kinds, a system table and procedures."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 @hookimpl
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
-    """Ask indexes of tables that have some, unless `*index.read.enabled` says no."""
-    found: list[FilePruner] = []
+    """Return pruners for a table with indexes, unless `*index.read.enabled` disables them."""
+    pruners: list[FilePruner] = []
     if _has_index(table) and table.options.get_option(options_of_tables.INDEX_READ):
         from lockgate.framework.index.database.segment_pruner import ByIndex
 
-        found.append(ByIndex(table))
+        pruners.append(ByIndex(table))
     if _has_options(table) and table.options.get_option(options_of_tables.FILE_INDEX_READ):
         from lockgate.framework.index.file_index_pruner import ByFileIndex
 
-        found.append(ByFileIndex(table))
-    return found
+        pruners.append(ByFileIndex(table))
+    return pruners
 
 
 @hookimpl
 def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
-    """Index the files of tables whose options ask for it."""
+    """Return collectors that index the new files of a table, as its options require."""
     return [*_file_index_collectors(table), *_segment_collectors(table)]
 
 
@@ -73,7 +73,7 @@ def _writes_segments(table: TableHandle) -> bool:
 
 @hookimpl
 def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
-    """Put segments of new files and bounds of manifests into commits, without columns that are encrypted."""
+    """Return participants that add segments and manifest bounds to commits, except for encrypted columns."""
     indexed, encrypts = _has_index(table), bool(table.options.get_option(options_of_tables.ORC_ENCRYPT))
     if not indexed and not encrypts:
         return []
@@ -86,7 +86,7 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 
 @hookimpl
 def lockgate_index_kinds() -> Mapping[str, IndexKind]:
-    """Offer the kinds of the index database."""
+    """Return the kinds of the index database."""
     from lockgate.framework.index.database.blooms import BLOOM, Blooms
     from lockgate.framework.index.database.bounds import BOUNDS, Bounds
     from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES, Ngrams, Values
@@ -97,7 +97,7 @@ def lockgate_index_kinds() -> Mapping[str, IndexKind]:
 
 @hookimpl
 def lockgate_event(event: Event) -> None:
-    """Count searches, by which `index_advice` says what to index."""
+    """Count searches for `index_advice`."""
     if isinstance(event, ScanPlanned) and event.searched:
         from lockgate.framework.index.database.searches import SEARCHES
 
@@ -106,7 +106,7 @@ def lockgate_event(event: Event) -> None:
 
 @hookimpl
 def lockgate_system_tables() -> Mapping[str, SystemTable]:
-    """Offer `t$file_indexes`."""
+    """Return `t$file_indexes`."""
     from lockgate.framework.index.file_indexes_table import FileIndexTable
 
     return {"file_indexes": FileIndexTable()}
@@ -114,7 +114,7 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
-    """Offer `rewrite_file_index`, and the upkeep of the index database."""
+    """Return `rewrite_file_index` and the procedures of the index database."""
     from lockgate.framework.index.database.advice import IndexAdvice
     from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
     from lockgate.framework.index.rewrite_file_index import RewriteFileIndex
@@ -123,5 +123,5 @@ def lockgate_procedures() -> Sequence[Procedure]:
 
 
 def _has_options(table: TableHandle) -> bool:
-    # Most tables have none, and are to pay nothing for this.
+    # Most tables have no file index; do not import the module for them.
     return any(key.startswith("file-index.") for key in table.schema.options)

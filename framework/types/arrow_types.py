@@ -1,4 +1,4 @@
-"""Types and fields to and from Arrow."""
+"""Conversion of types and fields to and from Arrow."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 @checked_arguments
 def to_arrow(data_type: DataType) -> pa.DataType:
-    """Return the Arrow type that values of `data_type` have in memory.
+    """Return the Arrow type for values of `data_type`.
 
-    TIMESTAMP is a zoneless timestamp and TIMESTAMP_LTZ one in UTC, in ms, us or ns as the precision needs.
-    OPAQUE, of which nothing is read, is null.
+    TIMESTAMP is a timestamp without time zone and TIMESTAMP_LTZ one in UTC, with unit ms, us or ns by
+    precision. OPAQUE, whose values are not read, is null.
     """
     kind = data_type.kind
     if kind in _TO_ARROW:
@@ -80,10 +80,10 @@ def _arrow_field(name: str, data_type: DataType) -> pa.Field:
 def from_arrow(
     arrow_type: pa.DataType, *, nullable: bool = True, next_id: list[int] | None = None
 ) -> DataType:
-    """Return the type of Arrow values; any time zone means an instant.
+    """Return the type of an Arrow type; a timestamp with any time zone is an instant.
 
-    `next_id` is a list with one counter, which gives members of a ROW their field ids. Raises
-    UnsupportedTypeError for unsigned integers, durations, unions and the like.
+    `next_id` is a list with the next field id for members of a ROW. Raises UnsupportedTypeError for other
+    types, such as unsigned integers, durations and unions.
     """
     counter = [0] if next_id is None else next_id
     return _from_arrow(arrow_type, counter).with_nullable(nullable)
@@ -128,13 +128,13 @@ def _fields(members: Iterable[pa.Field], counter: list[int]) -> tuple[DataField,
 
 @checked_arguments
 def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
-    """Return the fields of an Arrow schema, with ids counted from 0 through nested members."""
+    """Return the fields of an Arrow schema, with ids from 0, including nested members."""
     return _fields(schema, [0])
 
 
 @checked_arguments
 def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """Return the Arrow schema of `fields`, nullability included."""
+    """Return the Arrow schema of `fields`, with nullability."""
     if isinstance(fields, Iterator):
-        return arrow_schema(tuple(fields))  # whose items are checked
+        return arrow_schema(tuple(fields))  # items of a tuple are type-checked
     return pa.schema([_arrow_field(field.name, field.type) for field in fields])

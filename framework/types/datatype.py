@@ -1,4 +1,4 @@
-"""Data types and fields of a table, as Paimon's schema names them."""
+"""Data types and fields of tables, as in Paimon's schemas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LENGTH = 2**31 - 1
 
 
 class Kind(StrEnum):
-    """The root of a data type; parameters such as a precision are fields of `DataType`."""
+    """The kind of a data type; parameters such as precision are fields of `DataType`."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -55,18 +55,18 @@ class DataField:
     name: str
     type: DataType
     description: str | None = None
-    # As schemas keep it, or as SQL before a table has it: see `store.defaults`.
+    # In the form of schema files, or SQL before the table is created: see `store.defaults`.
     default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type with its nullability and parameters; make one with the functions below or `parse_type`.
+    """A type with its nullability and parameters; create it by the functions below or by `parse_type`.
 
-    `length` belongs to CHAR, VARCHAR, BINARY and VARBINARY (STRING is VARCHAR and BYTES is VARBINARY of
-    `MAX_LENGTH`), `precision` to DECIMAL, TIME, TIMESTAMP and TIMESTAMP_LTZ, `scale` to DECIMAL, `element`
-    to ARRAY, `key` and `value` to MAP, `fields` to ROW. A type that this version does not know is OPAQUE:
-    `unparsed` is its JSON without nullability, and its values are neither read nor written.
+    CHAR, VARCHAR, BINARY and VARBINARY have a `length` (STRING is VARCHAR and BYTES is VARBINARY of
+    `MAX_LENGTH`); DECIMAL, TIME, TIMESTAMP and TIMESTAMP_LTZ have a `precision`, DECIMAL also a `scale`.
+    ARRAY has an `element`, MAP a `key` and a `value`, ROW has `fields`. An unknown type is OPAQUE: `unparsed`
+    is its JSON without nullability, and its values are neither read nor written.
     """
 
     kind: Kind
@@ -82,14 +82,16 @@ class DataType:
 
     @property
     def is_opaque(self) -> bool:
-        """Return whether this version does not know the type."""
+        """Return whether the type is unknown to this version."""
         return self.kind is Kind.OPAQUE
 
     @property
     def holds_opaque(self) -> bool:
-        """Return whether the type, or one inside it, is OPAQUE."""
-        inside = (self.element, self.key, self.value, *(field.type for field in self.fields))
-        return self.is_opaque or any(part is not None and part.holds_opaque for part in inside)
+        """Return whether the type or a nested type is OPAQUE."""
+        nested_types = (self.element, self.key, self.value, *(field.type for field in self.fields))
+        return self.is_opaque or any(
+            nested_type is not None and nested_type.holds_opaque for nested_type in nested_types
+        )
 
     @property
     def is_nested(self) -> bool:
@@ -108,12 +110,12 @@ class DataType:
 
     @property
     def is_integer(self) -> bool:
-        """Return whether values are whole numbers."""
+        """Return whether values are integers."""
         return self.kind in INTEGER_KINDS
 
     @property
     def is_timestamp(self) -> bool:
-        """Return whether values are times, with or without a zone."""
+        """Return whether values are timestamps, with or without time zone."""
         return self.kind in TIMESTAMP_KINDS
 
     def with_nullable(self, nullable: bool) -> DataType:
@@ -122,13 +124,13 @@ class DataType:
 
     @property
     def bare_name(self) -> str:
-        """The SQL spelling without nullability, `DECIMAL(5, 2)` or `ARRAY<INT NOT NULL>`."""
-        return _spell(self)
+        """The type in SQL without nullability, such as `DECIMAL(5, 2)` or `ARRAY<INT NOT NULL>`."""
+        return _to_sql(self)
 
     def __str__(self) -> str:
         return self.bare_name if self.nullable else f"{self.bare_name} NOT NULL"
 
-    # A MAP or an ARRAY always has these; other kinds hold None there.
+    # ARRAY and MAP always have these; for other kinds the fields are None.
     def element_type(self) -> DataType:
         """Return the element type of an ARRAY."""
         return _present(self, self.element, "element")
@@ -148,7 +150,7 @@ def _present(owner: DataType, part: DataType | None, name: str) -> DataType:
     return part
 
 
-def _spell(data_type: DataType) -> str:
+def _to_sql(data_type: DataType) -> str:
     kind = data_type.kind
     if kind is Kind.VARCHAR and data_type.length == MAX_LENGTH:
         return "STRING"
@@ -169,21 +171,23 @@ def _spell(data_type: DataType) -> str:
     if kind is Kind.ROW:
         return f"ROW<{', '.join(f'{field.name} {field.type}' for field in data_type.fields)}>"
     if kind is Kind.OPAQUE:
-        return _spell_json(json.loads(data_type.unparsed or '""'))
+        return _json_to_text(json.loads(data_type.unparsed or '""'))
     return str(kind)
 
 
-def _spell_json(content: Any) -> str:
-    """Spell the JSON of any type, `MULTISET<INT>` or `VECTOR<FLOAT, 3>`."""
+def _json_to_text(content: Any) -> str:
+    """Return the JSON of any type as text, such as `MULTISET<INT>` or `VECTOR<FLOAT, 3>`."""
     if not isinstance(content, Mapping):
         return str(content)
     root, *nullability = str(content.get("type")).split(" ")
-    parts = [_spell_json(content[each]) for each in ("element", "key", "value", "length") if each in content]
+    parts = [
+        _json_to_text(content[name]) for name in ("element", "key", "value", "length") if name in content
+    ]
     members = content.get("fields")
     for field in members if isinstance(members, list) else []:
-        parts.append(f"{field.get('name')} {_spell_json(field.get('type'))}")
-    spelled = f"{root}<{', '.join(parts)}>" if parts else root
-    return " ".join([spelled, *nullability])
+        parts.append(f"{field.get('name')} {_json_to_text(field.get('type'))}")
+    text = f"{root}<{', '.join(parts)}>" if parts else root
+    return " ".join([text, *nullability])
 
 
 # --- constructors --------------------------------------------------------------------------------
@@ -199,19 +203,19 @@ STRING = DataType(Kind.VARCHAR, length=MAX_LENGTH)
 BYTES = DataType(Kind.VARBINARY, length=MAX_LENGTH)
 DATE = DataType(Kind.DATE)
 
-_LONGEST = {Kind.CHAR: 255, Kind.VARCHAR: MAX_LENGTH, Kind.BINARY: MAX_LENGTH, Kind.VARBINARY: MAX_LENGTH}
+_MAX_LENGTHS = {Kind.CHAR: 255, Kind.VARCHAR: MAX_LENGTH, Kind.BINARY: MAX_LENGTH, Kind.VARBINARY: MAX_LENGTH}
 
 
 @checked_arguments
 def sized(kind: Kind, length: int) -> DataType:
-    """Make CHAR, VARCHAR, BINARY or VARBINARY of a length; UnsupportedTypeError if it is out of range."""
-    _check_range(kind, "length", length, 1, _LONGEST[kind])
+    """Return CHAR, VARCHAR, BINARY or VARBINARY of a length; UnsupportedTypeError if it is out of range."""
+    _check_range(kind, "length", length, 1, _MAX_LENGTHS[kind])
     return DataType(kind, length=length)
 
 
 @checked_arguments
 def decimal(precision: int, scale: int = 0) -> DataType:
-    """Make DECIMAL(precision, scale); UnsupportedTypeError beyond 38 digits or a scale beyond them."""
+    """Return DECIMAL(precision, scale); UnsupportedTypeError unless 0 <= scale <= precision <= 38."""
     _check_range(Kind.DECIMAL, "precision", precision, 1, 38)
     _check_range(Kind.DECIMAL, "scale", scale, 0, precision)
     return DataType(Kind.DECIMAL, precision=precision, scale=scale)
@@ -219,40 +223,40 @@ def decimal(precision: int, scale: int = 0) -> DataType:
 
 @checked_arguments
 def time(precision: int = 0) -> DataType:
-    """Make TIME(precision), a time of day without a zone."""
+    """Return TIME(precision), a time of day without time zone."""
     _check_range(Kind.TIME, "precision", precision, 0, 9)
     return DataType(Kind.TIME, precision=precision)
 
 
 @checked_arguments
 def timestamp(precision: int = 6) -> DataType:
-    """Make TIMESTAMP(precision), a wall clock without a zone (Spark's TIMESTAMP_NTZ)."""
+    """Return TIMESTAMP(precision), a timestamp without time zone (Spark's TIMESTAMP_NTZ)."""
     _check_range(Kind.TIMESTAMP, "precision", precision, 0, 9)
     return DataType(Kind.TIMESTAMP, precision=precision)
 
 
 @checked_arguments
 def timestamp_ltz(precision: int = 6) -> DataType:
-    """Make TIMESTAMP(precision) WITH LOCAL TIME ZONE, an instant (Spark's TIMESTAMP)."""
+    """Return TIMESTAMP(precision) WITH LOCAL TIME ZONE, an instant (Spark's TIMESTAMP)."""
     _check_range(Kind.TIMESTAMP_LTZ, "precision", precision, 0, 9)
     return DataType(Kind.TIMESTAMP_LTZ, precision=precision)
 
 
 @checked_arguments
 def array(element: DataType) -> DataType:
-    """Make ARRAY<element>."""
+    """Return ARRAY<element>."""
     return DataType(Kind.ARRAY, element=element)
 
 
 @checked_arguments
 def map_of(key: DataType, value: DataType) -> DataType:
-    """Make MAP<key, value>."""
+    """Return MAP<key, value>."""
     return DataType(Kind.MAP, key=key, value=value)
 
 
 @checked_arguments
 def row(fields: tuple[DataField, ...]) -> DataType:
-    """Make ROW<fields>."""
+    """Return ROW<fields>."""
     return DataType(Kind.ROW, fields=fields)
 
 

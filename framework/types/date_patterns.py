@@ -1,7 +1,7 @@
-"""Times by pattern letters of Java: parsed and formatted as `java.time.format.DateTimeFormatter` does.
+"""Parsing and formatting of times by Java's patterns, as in `java.time.format.DateTimeFormatter`.
 
-Parsing is Java's strict parsing of text: each field has its width, so `202611` has not the form `yyyyMMdd`.
-Letters whose text depends on a language, a zone or a week's first day are refused.
+Parsing is strict as in Java: each field has its width, so `202611` does not match `yyyyMMdd`. Pattern letters
+that depend on a language, a time zone or the first day of the week are refused.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import lru_cache
 from lockgate.errors import InputError
 
 _MAX_LENGTH, _MAX_DEPTH = 200, 16
-_MOST_DIGITS = 19
+_MAX_DIGITS = 19
 _BASE_YEAR = 2000
 _DIGITS = frozenset("0123456789")
-_MOST = {"y": 9999, "M": 12, "d": 31, "D": 366}
-# Letters of two or fewer, which take any number of digits where they stand alone.
+_MAX_VALUES = {"y": 9999, "M": 12, "d": 31, "D": 366}
+# Letters that stand at most twice in a row; a single one matches any number of digits.
 _SHORT = frozenset("MLdHms")
 _LETTERS = "y, u, M, L, d, D, H, m, s and S"
 
@@ -32,50 +32,53 @@ class _Sign(Enum):
 
 @dataclass(frozen=True)
 class _Number:
-    """Digits of one field; `following` counts those that numbers right behind it need, None: fixed width."""
+    """A numeric field; `following` is the width of the numbers right after it, None for a fixed width.
+
+    A field leaves as many digits as `following` to the numbers after it.
+    """
 
     letter: str
-    least: int
-    most: int
+    min_digits: int
+    max_digits: int
     sign: _Sign
     following: int | None = 0
 
     def parse(self, text: str, start: int, fields: dict[str, int]) -> int | None:
-        """Put the number at `start` into `fields`, and return where it ends; None for another text."""
-        place, sign = start, text[start : start + 1]
+        """Parse the number at `start` into `fields`, and return its end; None if the text does not match."""
+        position, sign = start, text[start : start + 1]
         if sign in ("+", "-") and sign:
             if self.sign is _Sign.NONE or (sign == "+" and self.sign is _Sign.MINUS):
                 return None
-            place += 1
+            position += 1
         digits = 0
         while (
-            digits < self.most + (self.following or 0)
-            and text[place + digits : place + digits + 1] in _DIGITS
+            digits < self.max_digits + (self.following or 0)
+            and text[position + digits : position + digits + 1] in _DIGITS
         ):
             digits += 1
         if self.following:
-            digits = min(digits, max(self.least, digits - self.following))
-        if digits < self.least:
+            digits = min(digits, max(self.min_digits, digits - self.following))
+        if digits < self.min_digits:
             return None
-        if self.sign is _Sign.PLUS_IF_LONGER and sign != "-" and (sign == "+") != (digits > self.least):
+        if self.sign is _Sign.PLUS_IF_LONGER and sign != "-" and (sign == "+") != (digits > self.min_digits):
             return None
-        value = self._value(text[place : place + digits], sign)
+        value = self._value(text[position : position + digits], sign)
         if value is None or fields.setdefault(self.letter, value) != value:
             return None
-        return place + digits
+        return position + digits
 
     def _value(self, digits: str, sign: str) -> int | None:
         if self.letter == "S":
             return int(digits.ljust(9, "0"))
-        value = int(digits) + (_BASE_YEAR if self.letter in "yu" and self.most == 2 else 0)
+        value = int(digits) + (_BASE_YEAR if self.letter in "yu" and self.max_digits == 2 else 0)
         if sign == "-":
-            return -value or None  # Java has no minus zero
+            return -value or None  # Java refuses minus zero
         return value
 
     def format(self, time: datetime.datetime) -> str:
-        """Return the digits of the field of a time."""
+        """Return the field's digits for a time."""
         if self.letter == "S":
-            return f"{time.microsecond * 1000:09d}"[: self.most]
+            return f"{time.microsecond * 1000:09d}"[: self.max_digits]
         value = {
             "y": time.year,
             "u": time.year,
@@ -86,9 +89,9 @@ class _Number:
             "m": time.minute,
             "s": time.second,
         }[self.letter]
-        if self.letter in "yu" and self.most == 2:
+        if self.letter in "yu" and self.max_digits == 2:
             value %= 100
-        return f"{value:0{self.least}d}"
+        return f"{value:0{self.min_digits}d}"
 
 
 @dataclass(frozen=True)
@@ -104,16 +107,16 @@ class _Literal:
 
 @dataclass(frozen=True)
 class _Optional:
-    """What stands in `[ ]`: read if it is there."""
+    """An optional section, `[ ]`."""
 
     parts: tuple[_Part, ...]
 
     def parse(self, text: str, start: int, fields: dict[str, int]) -> int | None:
-        tried = dict(fields)
-        end = _parse(self.parts, text, start, tried)
+        new_fields = dict(fields)
+        end = _parse(self.parts, text, start, new_fields)
         if end is None:
             return start
-        fields.update(tried)
+        fields.update(new_fields)
         return end
 
     def format(self, time: datetime.datetime) -> str:
@@ -134,7 +137,7 @@ def _parse(parts: tuple[_Part, ...], text: str, start: int, fields: dict[str, in
 
 @dataclass(frozen=True)
 class DatePattern:
-    """A pattern of Java's, such as `yyyyMMdd` or `yyyy-MM-dd HH:mm[:ss]`; make it by `date_pattern`.
+    """A pattern such as `yyyyMMdd` or `yyyy-MM-dd HH:mm[:ss]`; create it by `date_pattern`.
 
     >>> date_pattern("yyyyMMdd").parse("20260131")
     datetime.datetime(2026, 1, 31, 0, 0)
@@ -144,27 +147,27 @@ class DatePattern:
     parts: tuple[_Part, ...]
 
     def parse(self, text: str) -> datetime.datetime | None:
-        """Return the time that a text writes, at midnight if it writes only a date; None for another form."""
+        """Parse a time, or a date as its midnight; None if the text does not match."""
         fields: dict[str, int] = {}
         if _parse(self.parts, text, 0, fields) != len(text):
             return None
         try:
             return _time_of(fields)
-        except (ValueError, OverflowError):  # a field out of its range, or a year that Python does not have
+        except (ValueError, OverflowError):  # a field out of range, or a year that Python does not support
             return None
 
     def format(self, time: datetime.datetime) -> str:
-        """Return the text of a time, optional parts included."""
+        """Return the text of a time, including optional sections."""
         return "".join(part.format(time) for part in self.parts)
 
 
 @lru_cache(maxsize=128)
 def date_pattern(pattern: str) -> DatePattern:
-    """Return the pattern that a text of Java's letters describes; InputError for one without a date."""
+    """Parse a pattern of Java's letters; InputError for an invalid one, or one without a date."""
     if len(pattern) > _MAX_LENGTH:
         why = f"it has {len(pattern):,} characters, more than {_MAX_LENGTH}"
         raise _refusal(f"{pattern[:20]}...", why)
-    parts = tuple(_read(pattern))
+    parts = tuple(_parse_pattern(pattern))
     letters = {part.letter for part in _numbers(parts)}
     if not letters & {"y", "u"} or not ({"M", "d"} <= letters or "D" in letters):
         raise _refusal(pattern, "a date needs a year, a month and a day, as in 'yyyy-MM-dd'")
@@ -185,7 +188,9 @@ def _numbers(parts: tuple[_Part, ...]) -> Iterator[_Number]:
 
 @dataclass
 class _Section:
-    """A pattern's parts so far; `head` is the place of the number that the next one stands right behind."""
+    """The parsed parts of a pattern's section; `head` is the index of a number that adjacent numbers
+    follow.
+    """
 
     parts: list[_Part] = field(default_factory=list)
     head: int | None = None
@@ -195,15 +200,15 @@ class _Section:
         self.head = None
 
     def add_number(self, number: _Number) -> None:
-        """Add a number; the first of several without anything between gives way to those of fixed width."""
+        """Add a number; the first of adjacent numbers leaves digits to following ones of fixed width."""
         if self.head is None:
             self.parts.append(number)
             self.head = len(self.parts) - 1
             return
         first = self.parts[self.head]
         assert isinstance(first, _Number)
-        if number.least == number.most and number.sign is _Sign.NONE:
-            self.parts[self.head] = replace(first, following=(first.following or 0) + number.most)
+        if number.min_digits == number.max_digits and number.sign is _Sign.NONE:
+            self.parts[self.head] = replace(first, following=(first.following or 0) + number.max_digits)
             self.parts.append(replace(number, following=None))
         else:
             self.parts[self.head] = replace(first, following=first.following or None)
@@ -211,18 +216,18 @@ class _Section:
             self.head = len(self.parts) - 1
 
 
-def _read(pattern: str) -> list[_Part]:
+def _parse_pattern(pattern: str) -> list[_Part]:
     sections = [_Section()]
-    place = 0
-    while place < len(pattern):
-        character = pattern[place]
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
         if character.isascii() and character.isalpha():
-            count = len(pattern[place:]) - len(pattern[place:].lstrip(character))
-            sections[-1].add_number(_number(pattern, character, count))
-            place += count
+            count = len(pattern[position:]) - len(pattern[position:].lstrip(character))
+            sections[-1].add_number(_number_part(pattern, character, count))
+            position += count
             continue
         if character == "'":
-            text, place = _quoted(pattern, place)
+            text, position = _quoted(pattern, position)
             sections[-1].add(_Literal(text))
             continue
         if character == "[":
@@ -233,56 +238,60 @@ def _read(pattern: str) -> list[_Part]:
         elif character == "]":
             if len(sections) == 1:
                 raise _refusal(pattern, "']' has no '[' before it")
-            _close(sections)
+            _close_section(sections)
         elif character in "{}#":
             raise _refusal(pattern, f"{character!r} is reserved: write it in quotes")
         else:
             sections[-1].add(_Literal(character))
-        place += 1
+        position += 1
     while len(sections) > 1:
-        _close(sections)
+        _close_section(sections)
     return sections[0].parts
 
 
-def _close(sections: list[_Section]) -> None:
+def _close_section(sections: list[_Section]) -> None:
     closed = sections.pop()
     if closed.parts:
         sections[-1].add(_Optional(tuple(closed.parts)))
 
 
 def _quoted(pattern: str, start: int) -> tuple[str, int]:
-    place, text = start + 1, ""
-    while place < len(pattern):
-        if pattern[place] != "'":
-            text += pattern[place]
-        elif pattern[place + 1 : place + 2] == "'":
+    position, text = start + 1, ""
+    while position < len(pattern):
+        if pattern[position] != "'":
+            text += pattern[position]
+        elif pattern[position + 1 : position + 2] == "'":
             text += "'"
-            place += 1
+            position += 1
         else:
-            return text or "'", place + 1
-        place += 1
+            return text or "'", position + 1
+        position += 1
     raise _refusal(pattern, "a quote is not closed")
 
 
-def _number(pattern: str, letter: str, count: int) -> _Number:
+def _number_part(pattern: str, letter: str, count: int) -> _Number:
     if letter in "yu":
         if count == 2:
             return _Number(letter, 2, 2, _Sign.NONE)
-        return _Number(letter, count, _MOST_DIGITS, _Sign.PLUS_IF_LONGER if count > 3 else _Sign.MINUS)
+        return _Number(letter, count, _MAX_DIGITS, _Sign.PLUS_IF_LONGER if count > 3 else _Sign.MINUS)
     if letter in _SHORT and count <= 2:
-        own = "M" if letter == "L" else letter
-        return _Number(own, 2, 2, _Sign.NONE) if count == 2 else _Number(own, 1, _MOST_DIGITS, _Sign.MINUS)
+        field_letter = "M" if letter == "L" else letter
+        return (
+            _Number(field_letter, 2, 2, _Sign.NONE)
+            if count == 2
+            else _Number(field_letter, 1, _MAX_DIGITS, _Sign.MINUS)
+        )
     if letter == "D" and count <= 3:
-        return _Number("D", count, 3, _Sign.NONE) if count > 1 else _Number("D", 1, _MOST_DIGITS, _Sign.MINUS)
+        return _Number("D", count, 3, _Sign.NONE) if count > 1 else _Number("D", 1, _MAX_DIGITS, _Sign.MINUS)
     if letter == "S" and count <= 9:
         return _Number("S", count, count, _Sign.NONE)
-    raise _refusal(pattern, f"{letter * count!r} is not one of {_LETTERS} in a number that is known here")
+    raise _refusal(pattern, f"{letter * count!r} is not one of {_LETTERS} in a supported number")
 
 
 def _time_of(fields: dict[str, int]) -> datetime.datetime:
-    """Return the time of parsed fields, as Java's resolver SMART; ValueError if they name none."""
+    """Return the time of parsed fields, resolved as in Java's mode SMART; ValueError if they are invalid."""
     for letter in "yMdD":
-        if letter in fields and not 1 <= fields[letter] <= _MOST[letter]:
+        if letter in fields and not 1 <= fields[letter] <= _MAX_VALUES[letter]:
             raise ValueError(letter)
     year = fields.get("u", fields.get("y", 0))
     if fields.get("y", year) != year:
@@ -294,7 +303,7 @@ def _time_of(fields: dict[str, int]) -> datetime.datetime:
 def _date_of(year: int, fields: dict[str, int]) -> datetime.datetime:
     if "M" in fields and "d" in fields:
         first = datetime.datetime(year, fields["M"], 1)
-        # The 31st of a month of 30 days is its last day.
+        # As in mode SMART, the 31st of a month of 30 days is its last day.
         following = first.replace(day=28) + datetime.timedelta(days=4)
         last = (following - datetime.timedelta(days=following.day)).day
         day = first.replace(day=min(fields["d"], last))
@@ -308,7 +317,7 @@ def _date_of(year: int, fields: dict[str, int]) -> datetime.datetime:
 
 
 def _time_within(fields: dict[str, int]) -> datetime.timedelta:
-    """Return the time of day; midnight where a larger unit is missing, as a date alone then is read."""
+    """Return the time of day; midnight if a larger unit is missing, as in Java."""
     hour, minute, second, nanos = (fields.get(letter) for letter in "HmsS")
     if hour is None or (minute is None and (second, nanos) != (None, None)):
         return datetime.timedelta(0)

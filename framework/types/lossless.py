@@ -1,4 +1,4 @@
-"""Conversion of values to a table's types without loss: the value that is stored equals the one given."""
+"""Lossless conversion of values to a table's types: the stored value equals the original."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _LISTS = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_
 
 
 class _LossError(Exception):
-    """Why a value cannot be converted; never holds the value, which may be confidential."""
+    """The reason why values cannot be converted, without the values, which may be confidential."""
 
 
 def convert_losslessly(
     column: pa.ChunkedArray, to: DataType, name: str, *, source: str = "the rows"
 ) -> pa.ChunkedArray:
-    """Return a column as the Arrow type of a table's column; `name` and `source` are for messages.
+    """Return a column converted to the Arrow type of a table's column; `name` and `source` are for messages.
 
-    Numbers become others that are equal, dates become timestamps at midnight and back, texts become bytes
-    and back if they are UTF-8, and timestamps and times get another unit. Members of a ROW are matched by
-    name, and missing ones are null. Raises InputError that names the source, the column and both types if a
-    value would change, for values of another kind (a text is no number), for members that the ROW does not
-    have, and for nulls inside a type that permits none.
+    Numbers become equal numbers of another type, dates become timestamps at midnight and vice versa, texts
+    become bytes and, if they are UTF-8, vice versa; timestamps and times change their unit. Members of a ROW
+    are matched by name, and missing ones are null. Raises InputError with the source, the column and both
+    types if a value would change, for values of another kind (a text is no number), for members that the ROW
+    lacks, and for nulls in a NOT NULL type.
     """
     target = to_arrow(to)
     if column.type == target:
@@ -37,7 +37,7 @@ def convert_losslessly(
     try:
         chunks = [_converted(chunk, to) for chunk in column.chunks]
     except (_LossError, pa.ArrowException) as error:
-        # Arrow's own messages hold values.
+        # Arrow's messages contain values.
         reason = str(error) if isinstance(error, _LossError) else "not all of its values fit"
         raise InputError(
             f"column {name!r} is {column.type} in {source} and is stored as {to.bare_name}: {reason}; "
@@ -47,7 +47,7 @@ def convert_losslessly(
 
 
 def _converted(array: pa.Array, to: DataType) -> pa.Array:
-    array = _plain(array)
+    array = _decoded(array)
     target = to_arrow(to)
     if array.type == target:
         return array
@@ -62,14 +62,14 @@ def _converted(array: pa.Array, to: DataType) -> pa.Array:
     return _value(array, to, target)
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    """Return the values without an encoding of Arrow's."""
+def _decoded(array: pa.Array) -> pa.Array:
+    """Return the values without Arrow's encodings, such as dictionaries."""
     if isinstance(array, pa.ExtensionArray):
-        return _plain(array.storage)
+        return _decoded(array.storage)
     if pa.types.is_dictionary(array.type):
-        return _plain(array.dictionary_decode())
+        return _decoded(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
-        return _plain(pc.run_end_decode(array))
+        return _decoded(pc.run_end_decode(array))
     return array
 
 
@@ -78,12 +78,12 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _struct(array: pa.Array, to: DataType) -> pa.Array:
     if not pa.types.is_struct(array.type):
-        raise _other_kind(array.type, to)
+        raise _incompatible(array.type, to)
     names = [field.name for field in array.type]
     if len(set(names)) != len(names):
         raise _LossError(f"two members of {array.type} have the same name")
-    wanted = {field.name for field in to.fields}
-    extra = [name for name in names if name not in wanted]
+    member_names = {field.name for field in to.fields}
+    extra = [name for name in names if name not in member_names]
     if extra:
         raise _LossError(f"the table has no member {extra[0]!r}")
     nulls = array.is_null()
@@ -104,7 +104,7 @@ def _struct(array: pa.Array, to: DataType) -> pa.Array:
 
 def _list(array: pa.Array, to: DataType) -> pa.Array:
     if not any(getattr(pa.types, name)(array.type) for name in _LISTS):
-        raise _other_kind(array.type, to)
+        raise _incompatible(array.type, to)
     array = _compact(array.cast(pa.list_(array.type.value_field)))
     inner = _inner(array.values, to.element_type(), "element")
     return pa.ListArray.from_arrays(array.offsets, inner, type=to_arrow(to), mask=array.is_null())
@@ -112,7 +112,7 @@ def _list(array: pa.Array, to: DataType) -> pa.Array:
 
 def _map(array: pa.Array, to: DataType) -> pa.Array:
     if not pa.types.is_map(array.type):
-        raise _other_kind(array.type, to)
+        raise _incompatible(array.type, to)
     array = _compact(array)
     keys = _inner(array.keys, to.key_type(), "key")
     values = _inner(array.items, to.value_type(), "value")
@@ -120,7 +120,7 @@ def _map(array: pa.Array, to: DataType) -> pa.Array:
 
 
 def _compact(array: pa.Array) -> pa.Array:
-    """Return a copy whose offsets start at 0, and without values under nulls."""
+    """Return a copy whose offsets start at 0 and that has no values under nulls."""
     return array.take(pa.array(range(len(array)), pa.int64()))
 
 
@@ -134,83 +134,85 @@ def _inner(values: pa.Array, to: DataType, what: str) -> pa.Array:
 
 
 def _value(array: pa.Array, to: DataType, target: pa.DataType) -> pa.Array:
-    given = array.type
+    source_type = array.type
     if to.is_integer:
         return _integer(array, to, target)
     if to.kind in (Kind.FLOAT, Kind.DOUBLE):
         return _floating(array, to, target)
     if to.kind is Kind.DECIMAL:
-        # Arrow does not notice all that overflows where digits are added.
-        whole = array.cast(pa.decimal128(20, 0)) if pa.types.is_integer(given) else array
-        return _same_again(whole, _cast_if(pa.types.is_decimal(whole.type), whole, to, target))
+        # Arrow does not detect all overflows if the scale grows.
+        whole = array.cast(pa.decimal128(20, 0)) if pa.types.is_integer(source_type) else array
+        return _checked_round_trip(whole, _cast_if(pa.types.is_decimal(whole.type), whole, to, target))
     if to.kind in _TEXT_OR_BYTES:
-        return _cast_if(_is_text(given) or _is_bytes(given), array, to, target)
+        return _cast_if(_is_text(source_type) or _is_bytes(source_type), array, to, target)
     if to.kind is Kind.DATE:
-        if pa.types.is_timestamp(given) and given.tz is None:
-            return _same_again(array, array.cast(target))
-        return _cast_if(pa.types.is_date(given), array, to, target)
+        if pa.types.is_timestamp(source_type) and source_type.tz is None:
+            return _checked_round_trip(array, array.cast(target))
+        return _cast_if(pa.types.is_date(source_type), array, to, target)
     if to.kind is Kind.TIME:
-        return _cast_if(pa.types.is_time(given), array, to, target)
+        return _cast_if(pa.types.is_time(source_type), array, to, target)
     if to.is_timestamp:
         return _timestamp(array, to, target)
-    raise _other_kind(given, to)  # a BOOLEAN, which has one type
+    raise _incompatible(source_type, to)  # BOOLEAN has a single Arrow type
 
 
 def _integer(array: pa.Array, to: DataType, target: pa.DataType) -> pa.Array:
-    given = array.type
-    if pa.types.is_floating(given):
+    source_type = array.type
+    if pa.types.is_floating(source_type):
         if pc.any(pc.greater_equal(pc.abs(array.cast(pa.float64())), _INT64_END)).as_py():
             raise _LossError("not all of its values fit")
         return array.cast(target)
-    return _cast_if(pa.types.is_integer(given) or pa.types.is_decimal(given), array, to, target)
+    return _cast_if(pa.types.is_integer(source_type) or pa.types.is_decimal(source_type), array, to, target)
 
 
 def _floating(array: pa.Array, to: DataType, target: pa.DataType) -> pa.Array:
-    given = array.type
-    if pa.types.is_floating(given):
-        return _same_again(array, array.cast(target))
-    return _cast_if(pa.types.is_integer(given), array, to, target)
+    source_type = array.type
+    if pa.types.is_floating(source_type):
+        return _checked_round_trip(array, array.cast(target))
+    return _cast_if(pa.types.is_integer(source_type), array, to, target)
 
 
 def _timestamp(array: pa.Array, to: DataType, target: pa.DataType) -> pa.Array:
-    given = array.type
-    if pa.types.is_timestamp(given):
-        if (given.tz is None) != (target.tz is None):
+    source_type = array.type
+    if pa.types.is_timestamp(source_type):
+        if (source_type.tz is None) != (target.tz is None):
             raise _LossError("one is a point in time, the other a wall clock")
         return array.cast(target)
-    if pa.types.is_date(given) and target.tz is None:
-        return _same_again(array, array.cast(target))
-    raise _other_kind(given, to)
+    if pa.types.is_date(source_type) and target.tz is None:
+        return _checked_round_trip(array, array.cast(target))
+    raise _incompatible(source_type, to)
 
 
 def _cast_if(allowed: bool, array: pa.Array, to: DataType, target: pa.DataType) -> pa.Array:
-    """Cast, which Arrow checks between these types; _LossError for values of another kind."""
+    """Cast values, which Arrow checks between these types; _LossError unless `allowed`."""
     if not allowed:
-        raise _other_kind(array.type, to)
+        raise _incompatible(array.type, to)
     return array.cast(target)
 
 
-def _same_again(array: pa.Array, converted: pa.Array) -> pa.Array:
-    """Return the converted values if they convert back to the given ones, which Arrow does not check."""
-    again = converted.cast(array.type)
-    differs = pc.not_equal(again, array)
+def _checked_round_trip(array: pa.Array, converted: pa.Array) -> pa.Array:
+    """Return the converted values; _LossError unless they convert back to the original ones."""
+    converted_back = converted.cast(array.type)
+    differs = pc.not_equal(converted_back, array)
     if pa.types.is_floating(array.type):
-        differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(again), pc.is_nan(array))))
+        differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(converted_back), pc.is_nan(array))))
     if pc.any(differs).as_py():
         raise _LossError("not all of its values fit")
     return converted
 
 
-def _other_kind(given: pa.DataType, to: DataType) -> _LossError:
-    return _LossError(f"values of {given} are not values of {to.bare_name}")
+def _incompatible(source_type: pa.DataType, to: DataType) -> _LossError:
+    return _LossError(f"values of {source_type} are not values of {to.bare_name}")
 
 
-def _is_text(given: Any) -> bool:
+def _is_text(arrow_type: Any) -> bool:
     types = pa.types
-    return bool(types.is_string(given) or types.is_large_string(given) or types.is_string_view(given))
+    return bool(
+        types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
+    )
 
 
-def _is_bytes(given: Any) -> bool:
+def _is_bytes(arrow_type: Any) -> bool:
     types = pa.types
-    found = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
-    return any(is_kind(given) for is_kind in found)
+    checks = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    return any(is_kind(arrow_type) for is_kind in checks)

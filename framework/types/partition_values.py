@@ -1,7 +1,7 @@
-"""The values of a partition as a key of dictionaries and sets, equal where the stored bytes are equal.
+"""The values of a partition as a dictionary key; keys are equal exactly if the stored bytes are.
 
-Python takes -0.0 for 0.0, and NaN for nothing that is equal to itself. Files of the two zeros lie in two
-partitions (`p=0.0` and `p=-0.0`), in Paimon's Java core too, which compares the bytes of a BinaryRow.
+In Python, -0.0 equals 0.0, and NaN does not equal itself. But the two zeros are different partitions (`p=0.0`
+and `p=-0.0`), also in Paimon's Java core, which compares the bytes of a BinaryRow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _SignedZeros(tuple[Any, ...]):
-    """The values of a partition of which at least one is -0.0; never equal to a plain tuple of values."""
+    """The values of a partition with at least one -0.0; never equal to a plain tuple."""
 
     __slots__ = ()
 
@@ -27,9 +27,9 @@ class _SignedZeros(tuple[Any, ...]):
 
 
 def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the values of a partition, in order, as a tuple that equals only those of the same partition.
+    """Return the values of a partition as a tuple that is equal only for the same partition.
 
-    Pass values through this function before you compare partitions or look one up.
+    Convert values by this function before comparing partitions or looking one up.
 
     >>> partition_key([0.0]) == partition_key([-0.0])
     False
@@ -49,18 +49,18 @@ def partition_key(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def has_partition_values(keys: Sequence[str], values: Mapping[str, Any]) -> Callable[[Sequence[Any]], bool]:
-    """Return the predicate whether a partition of the columns `keys` has `values` in some of them.
+    """Return a predicate on partitions of the columns `keys`: whether they have these values.
 
     >>> list(map(has_partition_values(["day", "p"], {"p": -0.0}), [(1, -0.0), (1, 0.0)]))
     [True, False]
     """
     indices = [keys.index(name) for name in values]
-    wanted = partition_key(values.values())
-    return lambda partition: partition_key(partition[index] for index in indices) == wanted
+    expected = partition_key(values.values())
+    return lambda partition: partition_key(partition[index] for index in indices) == expected
 
 
 def _signs(values: tuple[Any, ...]) -> tuple[bool, ...]:
-    """Return which values are -0.0."""
+    """Return for each value whether it is -0.0."""
     return tuple(
         [isinstance(value, float) and value == 0.0 and math.copysign(1, value) < 0 for value in values]
     )

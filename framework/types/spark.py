@@ -1,4 +1,4 @@
-"""Types and fields to and from the JSON of Spark's StructType, without Spark."""
+"""Conversion of types and fields to and from the JSON of Spark's StructType, without Spark."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ _FROM_SPARK = {
 
 _SIZED = re.compile(r"(char|varchar|decimal)\((\d+)(?:,\s*(\d+))?\)")
 
-# Where Spark keeps the declared type of a column that it handles as a string.
+# Metadata key of the declared type of a column that Spark handles as a string.
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
-# Where Spark keeps the SQL of a column's default.
+# Metadata key of the SQL of a column's default in Spark.
 SPARK_DEFAULT = "CURRENT_DEFAULT"
 
-# Where the connector finds the text of a type that Spark does not have.
+# Metadata key, for the connector, of the text of a type that Spark lacks.
 SPARK_OPAQUE = "lockgate.opaque"
 
-# Where the connector finds the ids of fields inside a column, which are attributes in ORC files.
+# Metadata key, for the connector, of the ids of nested fields, which are attributes in ORC files.
 SPARK_FIELD_ID = "paimon.id"
 
 
 @checked_arguments
 def to_spark_type(data_type: DataType, *, field_ids: bool = False) -> str | dict[str, Any]:
-    """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here.
+    """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which Spark lacks.
 
-    With `field_ids`, the metadata of fields inside it have their ids.
+    With `field_ids`, the metadata of nested fields have their ids.
     """
     kind = data_type.kind
     if kind in _TO_SPARK:
@@ -94,17 +94,17 @@ def to_spark_json(
 ) -> dict[str, Any]:
     """Return the `StructType.json` form of `fields`; descriptions become comments.
 
-    With `field_ids`, the metadata have the ids of the fields. With `opaque`, a type that has no counterpart
-    in Spark is `void`, and the metadata have its text.
+    With `field_ids`, the metadata have the fields' ids. With `opaque`, a type without a counterpart in Spark
+    is `void`, and the metadata have its text.
     """
     if isinstance(fields, Iterator):
-        # So that its items are checked.
+        # Items of a tuple are type-checked.
         return to_spark_json(tuple(fields), field_ids=field_ids, opaque=opaque)
     return {"type": "struct", "fields": [_spark_field(field, field_ids, opaque) for field in fields]}
 
 
 def has_spark_type(data_type: DataType) -> bool:
-    """Return whether Spark has a type for values of `data_type`, and so can read and write them."""
+    """Return whether Spark has a type for `data_type`, so that it can read and write its values."""
     try:
         to_spark_type(data_type)
     except UnsupportedTypeError:
@@ -128,10 +128,10 @@ def _spark_field(field: DataField, field_ids: bool, opaque: bool) -> dict[str, A
 
 @checked_arguments
 def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None) -> tuple[DataField, ...]:
-    """Return the fields of a `StructType.json` form, with ids counted from 0 through nested members.
+    """Return the fields of the JSON of a StructType, with ids from 0, including nested members.
 
-    Defaults are the SQL that Spark has. Raises UnsupportedTypeError that names the column whose type cannot
-    be stored.
+    Defaults are Spark's SQL. Raises UnsupportedTypeError with the column's name for a type that cannot be
+    stored.
     """
     counter = [0] if next_id is None else next_id
     try:
@@ -160,7 +160,7 @@ def _field_of(member: Mapping[str, Any], counter: list[int]) -> DataField:
 
 @checked_arguments
 def from_spark_type(json: str | Mapping[str, Any], *, next_id: list[int] | None = None) -> DataType:
-    """Return the type of the JSON of a Spark type, such as `"integer"` or `"decimal(5,2)"`."""
+    """Return the type of Spark's JSON for a type, such as `"integer"` or `"decimal(5,2)"`."""
     counter = [0] if next_id is None else next_id
     if isinstance(json, str):
         return _from_name(json)
@@ -178,7 +178,7 @@ def from_spark_type(json: str | Mapping[str, Any], *, next_id: list[int] | None 
 
 
 def _from_name(name: str) -> DataType:
-    # SHOW CREATE TABLE spells the collation of texts inside other types, even the one that all texts have.
+    # SHOW CREATE TABLE writes the collation of texts inside other types, even the default one.
     name = name.removesuffix(" collate UTF8_BINARY")
     if name in _FROM_SPARK:
         return _FROM_SPARK[name]

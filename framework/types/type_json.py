@@ -1,6 +1,6 @@
-"""Types and fields to and from the JSON of a schema file.
+"""Conversion of types and fields to and from the JSON of schema files.
 
-Source: Paimon's `DataTypeJsonParser`; atomic types are SQL strings, nested ones objects.
+Source: Paimon's `DataTypeJsonParser`. Atomic types are SQL strings, nested types are objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ATOMIC = re.compile(
 
 _NOT_NULL = re.compile(r"\s+NOT\s+NULL\s*$", re.IGNORECASE)
 
-_PLAIN = {
+_TYPES = {
     "BOOLEAN": dt.BOOLEAN,
     "TINYINT": dt.TINYINT,
     "SMALLINT": dt.SMALLINT,
@@ -40,8 +40,8 @@ _PLAIN = {
     "DATE": dt.DATE,
 }
 
-# Name -> (parameters allowed, maker from them). The defaults are Paimon's.
-_PARAMETERISED: dict[str, tuple[int, Callable[..., DataType]]] = {
+# Name -> (maximum number of parameters, constructor). The defaults are Paimon's.
+_PARAMETRIC_TYPES: dict[str, tuple[int, Callable[..., DataType]]] = {
     "CHAR": (1, lambda length=1: dt.sized(Kind.CHAR, length)),
     "VARCHAR": (1, lambda length=1: dt.sized(Kind.VARCHAR, length)),
     "BINARY": (1, lambda length=1: dt.sized(Kind.BINARY, length)),
@@ -56,9 +56,9 @@ _PARAMETERISED: dict[str, tuple[int, Callable[..., DataType]]] = {
 
 
 def parse_type(json: str | Mapping[str, Any]) -> DataType:
-    """Parse the JSON of a type, a SQL string or an object for ARRAY, MAP and ROW.
+    """Parse the JSON of a type: a SQL string, or an object for ARRAY, MAP and ROW.
 
-    Raises UnsupportedTypeError for a type that is malformed or that Lockgate cannot store.
+    Raises UnsupportedTypeError for a malformed type, and for one that Lockgate does not support.
     """
     if isinstance(json, str):
         return _parse_atomic(json)
@@ -92,17 +92,17 @@ def _parse_atomic(text: str) -> DataType:
     if zone == "WITH LOCAL TIME ZONE":
         name = "TIMESTAMP_LTZ" if name == "TIMESTAMP" else f"{name} {zone}"
     nullable = (match["null"] or "").upper().split() != ["NOT", "NULL"]
-    if name in _PLAIN and not parameters:
-        return _PLAIN[name].with_nullable(nullable)
-    most, make = _PARAMETERISED.get(name, (-1, None))
-    if make is None or len(parameters) > most:
+    if name in _TYPES and not parameters:
+        return _TYPES[name].with_nullable(nullable)
+    max_parameters, constructor = _PARAMETRIC_TYPES.get(name, (-1, None))
+    if constructor is None or len(parameters) > max_parameters:
         raise UnsupportedTypeError(f"the type {text!r} is not supported")
-    return make(*parameters).with_nullable(nullable)
+    return constructor(*parameters).with_nullable(nullable)
 
 
 @checked_arguments
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
-    """Return the JSON of a type, what `parse_type` reads."""
+    """Return the JSON of a type, which `parse_type` reads."""
     suffix = "" if data_type.nullable else " NOT NULL"
     if data_type.kind is Kind.ARRAY:
         return {"type": f"ARRAY{suffix}", "element": type_to_json(data_type.element_type())}
@@ -121,14 +121,14 @@ def type_to_json(data_type: DataType) -> str | dict[str, Any]:
 
 @checked_arguments
 def parse_field(json: Mapping[str, Any]) -> DataField:
-    """Parse the JSON of a field; UnsupportedTypeError names the field whose type is at fault."""
+    """Parse the JSON of a field; UnsupportedTypeError with the field's name for an unsupported type."""
     return _parse_field(json, parse_type)
 
 
 def parse_column(json: Mapping[str, Any]) -> DataField:
-    """Parse the JSON of a table's column; its type is OPAQUE if Lockgate cannot store it.
+    """Parse the JSON of a table's column; an unsupported type becomes OPAQUE.
 
-    Raises UnsupportedTypeError if there is no name of a type.
+    Raises UnsupportedTypeError if the type has no name.
     """
     return _parse_field(json, _parse_stored_type)
 
@@ -158,7 +158,7 @@ def _parse_field(json: Mapping[str, Any], parse: Callable[[Any], DataType]) -> D
 
 @checked_arguments
 def field_to_json(field: DataField) -> dict[str, Any]:
-    """Return the JSON of a field, what `parse_field` reads."""
+    """Return the JSON of a field, which `parse_field` reads."""
     json = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
     if field.description is not None:
         json["description"] = field.description

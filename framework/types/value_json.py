@@ -1,8 +1,8 @@
-"""Single values to and from JSON, as the connector and the metadata in messages spell them.
+"""Conversion of single values to and from JSON, for the connector and for metadata in messages.
 
-A Python value is what `pyarrow.Scalar.as_py` gives: `int`, `float`, `bool`, `str`, `bytes`, `Decimal`,
+Python values are those of `pyarrow.Scalar.as_py`: `int`, `float`, `bool`, `str`, `bytes`, `Decimal`,
 `date`, `time`, a naive `datetime` for TIMESTAMP and one in UTC for TIMESTAMP_LTZ, a list for ARRAY, a list of
-pairs for MAP and a dictionary for ROW. The connector's `Values` is this module's twin.
+pairs for MAP and a dictionary for ROW. The Java twin is the connector's `Values`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EPOCH_DAY = _EPOCH.toordinal()
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SIGNED_BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
-# Exact for every decimal that a column can hold, and Inexact for one with too many digits.
+# Exact for every decimal of a column; raises Inexact for one with too many digits.
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
 
@@ -34,36 +34,36 @@ def days_of(value: datetime.date) -> int:
 
 
 def date_of(days: int) -> datetime.date:
-    """Return the date so many days after 1970-01-01."""
+    """Return the date `days` days after 1970-01-01."""
     return datetime.date.fromordinal(days + _EPOCH_DAY)
 
 
 def micros_of(value: datetime.datetime) -> int:
-    """Return microseconds since the epoch; a naive value is read as if its clock showed UTC."""
+    """Return microseconds since the epoch; a naive value counts as UTC."""
     return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
 
 
 def timestamp_of(micros: int, *, utc: bool) -> datetime.datetime:
-    """Return the timestamp so many microseconds after the epoch, naive or in UTC."""
+    """Return the timestamp `micros` microseconds after the epoch, naive or in UTC."""
     return (_EPOCH_UTC if utc else _EPOCH) + datetime.timedelta(microseconds=micros)
 
 
 def millis_of_day(value: datetime.time) -> int:
-    """Return the milliseconds of a time of day."""
+    """Return the milliseconds since midnight of a time of day."""
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 1000 + value.microsecond // 1000
 
 
 def time_of(millis: int) -> datetime.time:
-    """Return the time of day so many milliseconds after midnight."""
+    """Return the time of day `millis` milliseconds after midnight."""
     return (_EPOCH + datetime.timedelta(milliseconds=millis)).time()
 
 
 def one_nan(value: float) -> float:
-    """Return the number itself, or for any NaN the same object `math.nan`.
+    """Return the number, or for any NaN the object `math.nan`.
 
-    NaN is not equal to NaN, but tuples with the very same object are equal. Pass values of partitions through
-    this function before you compare or look them up.
+    NaN does not equal NaN, but tuples with the same object are equal. Convert values of partitions by this
+    function before comparing them or looking them up.
 
     >>> (one_nan(float("nan")),) == (one_nan(float("nan")),)
     True
@@ -115,10 +115,10 @@ def _nested_to_json(data_type: DataType, value: Any) -> Any:
 
 
 def value_from_json(data_type: DataType, json: Any) -> Any:
-    """Return the value that `value_to_json` wrote; InputError if the JSON does not fit the type.
+    """Return the value of JSON from `value_to_json`; InputError if the JSON does not fit the type.
 
-    Nothing is converted: a number is no text, 1.0 is no INT, and a number that is too large or a decimal with
-    too many digits is an error.
+    Nothing is converted: a number is no text, 1.0 is no INT, and a too large number or a decimal with too
+    many digits is an error.
     """
     if json is None:
         return None
@@ -133,32 +133,32 @@ def value_from_json(data_type: DataType, json: Any) -> Any:
 def _from_json(data_type: DataType, json: Any) -> Any:
     kind = data_type.kind
     if kind is Kind.DECIMAL:
-        return _decimal_from_json(data_type, _of(str, json))
+        return _decimal_from_json(data_type, _checked_type(str, json))
     if data_type.is_binary:
-        return base64.b64decode(_of(str, json), validate=True)
+        return base64.b64decode(_checked_type(str, json), validate=True)
     if kind is Kind.DATE:
-        return date_of(_of(int, json))
+        return date_of(_checked_type(int, json))
     if kind is Kind.TIME:
-        return time_of(_of(int, json))
+        return time_of(_checked_type(int, json))
     if data_type.is_timestamp:
-        return timestamp_of(_of(int, json), utc=kind is Kind.TIMESTAMP_LTZ)
+        return timestamp_of(_checked_type(int, json), utc=kind is Kind.TIMESTAMP_LTZ)
     if kind in FLOAT_KINDS:
         return _float_from_json(kind, json)
     if data_type.is_integer:
-        return _integer_from_json(kind, _of(int, json))
+        return _integer_from_json(kind, _checked_type(int, json))
     if kind is Kind.BOOLEAN:
-        return _of(bool, json)
-    return _NESTED[kind](data_type, json) if kind in _NESTED else _text_from_json(_of(str, json))
+        return _checked_type(bool, json)
+    return _NESTED[kind](data_type, json) if kind in _NESTED else _text_from_json(_checked_type(str, json))
 
 
-def _of(wanted: type, json: Any) -> Any:
-    if type(json) is not wanted:  # a bool is an int, too
-        raise TypeError(f"a {type(json).__name__}, not a {wanted.__name__}")
+def _checked_type(expected: type, json: Any) -> Any:
+    if type(json) is not expected:  # type(), because a bool is an int
+        raise TypeError(f"a {type(json).__name__}, not a {expected.__name__}")
     return json
 
 
 def _text_from_json(json: str) -> str:
-    json.encode()  # half of a surrogate pair is a ValueError
+    json.encode()  # raises a ValueError for half of a surrogate pair
     return json
 
 
@@ -174,7 +174,7 @@ def _float_from_json(kind: Kind, json: Any) -> float:
         if json not in _SPECIAL_FLOATS:
             raise ValueError("a text, not a number")
         return _SPECIAL_FLOATS[json]
-    value = float(json if type(json) is int else _of(float, json))
+    value = float(json if type(json) is int else _checked_type(float, json))
     if not math.isfinite(value):
         raise OverflowError("the number is too large")
     if kind is Kind.FLOAT:
@@ -194,12 +194,14 @@ def _decimal_from_json(data_type: DataType, json: str) -> Decimal:
 
 
 def _array_from_json(data_type: DataType, json: Any) -> list[Any]:
-    return [value_from_json(data_type.element_type(), item) for item in _of(list, json)]
+    return [value_from_json(data_type.element_type(), item) for item in _checked_type(list, json)]
 
 
 def _map_from_json(data_type: DataType, json: Any) -> list[tuple[Any, Any]]:
     key_type, value_type = data_type.key_type(), data_type.value_type()
-    pairs: Sequence[Any] = list(_of(dict, json).items()) if key_type.is_string else _of(list, json)
+    pairs: Sequence[Any] = (
+        list(_checked_type(dict, json).items()) if key_type.is_string else _checked_type(list, json)
+    )
     if any(len(pair) != 2 or pair[0] is None for pair in pairs):
         raise ValueError("an entry of a map is a pair, and its key is not null")
     return [(value_from_json(key_type, key), value_from_json(value_type, item)) for key, item in pairs]
@@ -207,7 +209,7 @@ def _map_from_json(data_type: DataType, json: Any) -> list[tuple[Any, Any]]:
 
 def _row_from_json(data_type: DataType, json: Any) -> dict[str, Any]:
     types = {field.name: field.type for field in data_type.fields}
-    if _of(dict, json).keys() != types.keys():
+    if _checked_type(dict, json).keys() != types.keys():
         raise ValueError(f"the fields are not {', '.join(types)}")
     return {name: value_from_json(kind, json[name]) for name, kind in types.items()}
 

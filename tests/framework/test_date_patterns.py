@@ -19,7 +19,7 @@ VECTORS = json.loads(FILE.read_text())
 GENERATOR = TESTS / "java" / "io" / "lockgate" / "types" / "DatePatternVectors.java"
 
 
-def test_texts_are_parsed_as_java_parses_them() -> None:
+def test_texts_are_parsed_as_in_java() -> None:
     others = []
     for case in VECTORS["parsed"]:
         expected = case["time"] and datetime.datetime.fromisoformat(case["time"])
@@ -29,7 +29,7 @@ def test_texts_are_parsed_as_java_parses_them() -> None:
     assert others == []
 
 
-def test_times_are_formatted_as_java_formats_them() -> None:
+def test_times_are_formatted_as_in_java() -> None:
     for case in VECTORS["formatted"]:
         time = datetime.datetime.fromisoformat(case["time"])
         assert date_pattern(case["pattern"]).format(time) == case["text"], case

@@ -256,7 +256,7 @@ def test_every_pair_of_types_keeps_each_value_or_refuses_it(wrapping: str) -> No
         (pa.array([1], pa.timestamp("us", "UTC")), types.timestamp(6), "a point in time"),
     ],
 )
-def test_reasons_say_what_does_not_fit_and_no_value(values: pa.Array, to: DataType, reason: str) -> None:
+def test_reasons_do_not_contain_values(values: pa.Array, to: DataType, reason: str) -> None:
     with pytest.raises(InputError, match=reason) as refused:
         convert_losslessly(pa.chunked_array([values]), to, "v")
     assert "007" not in str(refused.value)
@@ -276,7 +276,7 @@ def test_members_are_matched_by_name_and_nulls_stay(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_what_append_stores_is_what_was_given(
+def test_append_stores_the_original_values(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     kind, values = data.draw(st.sampled_from(PLAIN))

@@ -174,7 +174,7 @@ VALUES = [
 
 
 @given(st.sampled_from(VALUES).flatmap(lambda pair: st.tuples(st.just(pair[0]), pair[1])))
-def test_values_survive_json(pair: tuple[t.DataType, Any]) -> None:
+def test_values_round_trip_through_json(pair: tuple[t.DataType, Any]) -> None:
     data_type, value = pair
     assert t.value_from_json(data_type, json.loads(json.dumps(t.value_to_json(data_type, value)))) == value
 
@@ -194,6 +194,6 @@ def test_spelling_of_values_in_json() -> None:
     ("data_type", "json_value"),
     [(t.INT, "x"), (t.DATE, []), (t.BYTES, "*"), (t.STRING, 1), (t.decimal(3, 1), "1,5")],
 )
-def test_json_that_is_no_value_of_the_type(data_type: t.DataType, json_value: Any) -> None:
+def test_json_that_does_not_fit_the_type_is_refused(data_type: t.DataType, json_value: Any) -> None:
     with pytest.raises(InputError, match="is not a value of type"):
         t.value_from_json(data_type, json_value)

@@ -70,7 +70,7 @@ def skipped(frame: Any) -> int:
         ("id > 0 AND NOT lake.sys.match(command, 'run')", [2, 10, 12, 20, 22], 0),
     ],
 )
-def test_files_are_left_out(
+def test_file_indexes_skip_files(
     spark: SparkSession, lake: Lake, events: str, condition: str, ids: list[int], left_out: int
 ) -> None:
     frame = spark.sql(f"SELECT id FROM {events} WHERE {condition} ORDER BY id")

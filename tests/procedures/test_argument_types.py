@@ -30,7 +30,7 @@ NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
         ("STRING", None),
     ],
 )
-def test_values_survive_json(ddl: str, value: Any) -> None:
+def test_values_round_trip_through_json(ddl: str, value: Any) -> None:
     kind = value_type(ddl)
     assert kind.check(value) == value
     assert kind.from_json(kind.to_json(value)) == value

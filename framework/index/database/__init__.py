@@ -1,1 +1,1 @@
-"""The index database: segments of a table that say which blocks of which files hold a value."""
+"""The index database: segments of a table with the blocks of files that have each value."""

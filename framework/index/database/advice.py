@@ -18,7 +18,7 @@ from lockgate.framework.index.database.searches import SEARCHES
 from lockgate.framework.index.database.segment_collector import (
     SegmentCollector,
     keys_a_value,
-    most_distinct,
+    max_keys_per_row,
     part_name,
 )
 from lockgate.framework.index.database.segment_kinds import NGRAMS, VALUES
@@ -86,7 +86,7 @@ class IndexAdvice(TypedProcedure[_Arguments, AdviceRow]):
         read = sum(entry.file.file_size for entry in sample)
         scale = sum(entry.file.file_size for entry in live) / read
         there = {part_name(each) for each in indexed_fields(table.schema)}
-        found = [_Estimate.of(each, segment, read, most_distinct(table, each.kind)) for each in candidates]
+        found = [_Estimate.of(each, segment, read, max_keys_per_row(table, each.kind)) for each in candidates]
         plugins().events.flush(_WAIT)
         rows = [each.row(table, is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
         rows += advised_orders(table, live, arguments.columns)

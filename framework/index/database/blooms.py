@@ -1,4 +1,4 @@
-"""Kind of the index database for columns of few values: Bloom filters, whose bits are its keys."""
+"""The index kind `bloom`, for columns with few values: the keys are the bits of a Bloom filter."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from lockgate.pushdown import Comparison, Op
 from lockgate.pushdown.index import Keys, ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
 
 BLOOM = "bloom"
-# Of 400 values in a block, one in 140 absent ones seems to be there, of 250 one in 1,600.
+# False positive rate: 1 in 140 with 400 values in a block, 1 in 1,600 with 250.
 BITS = 4096
 PROBES = 7
-# Each value of a longer list would seem to be in some block.
-_MOST_VALUES = 32
+# A longer list would match in some block by false positives.
+_MAX_VALUES = 32
 _EQUAL = (Op.EQ, Op.EQ_NULL_SAFE, Op.IN)
 _LOW = np.uint64(2**32 - 1)
 
 
 class Blooms:
-    """Whole values by seven bits of 4,096 a block: for `=` and short lists on columns of few values."""
+    """Values by seven bits of 4,096 for each block, for `=` and short lists."""
 
     keys_a_value = PROBES
 
     def accepts(self, data_type: DataType) -> bool:
-        """Return whether values of a type can be told apart by bytes or numbers that all writers agree on."""
+        """Return whether all writers encode values of a type as the same keys."""
         return value_kind_of(data_type) is not None
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
@@ -38,13 +38,13 @@ class Blooms:
 
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the bits of each literal; None for long lists."""
-        if comparison.op not in _EQUAL or len(comparison.literals) > _MOST_VALUES:
+        if comparison.op not in _EQUAL or len(comparison.literals) > _MAX_VALUES:
             return None
         kind = _kind(data_type)
         keys = keys_equal_to(comparison, kind, to_arrow(data_type))
         if keys is None:
             return None
-        # The bits of a value may be fewer: two probes may hit one bit.
+        # Two probes of a value may hit the same bit.
         values = [distinct(bits) for bits in _bits(kind, keys_of_list(kind, keys))]
         if not values:
             return AskedKeys(np.zeros(0, np.uint64))
@@ -53,12 +53,12 @@ class Blooms:
 
 
 def _bits(kind: ValueKind, keys: Keys) -> npt.NDArray[np.uint64]:
-    """Return the bits of keys, a row for each. Source: Kirsch and Mitzenmacher, Less Hashing (2006)."""
+    """Return the bits of each key as a row. Source: Kirsch and Mitzenmacher, Less Hashing (2006)."""
     hashes = hashes_of(kind, keys).view(np.uint64)
     first, step = hashes & _LOW, hashes >> np.uint64(32) | np.uint64(1)
     probes = np.arange(PROBES, dtype=np.uint64)
-    found: npt.NDArray[np.uint64] = (first[:, None] + probes * step[:, None]) % np.uint64(BITS)
-    return found
+    bits: npt.NDArray[np.uint64] = (first[:, None] + probes * step[:, None]) % np.uint64(BITS)
+    return bits
 
 
 def _kind(data_type: DataType) -> ValueKind:

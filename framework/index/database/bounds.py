@@ -1,8 +1,8 @@
-"""The kind `bounds`: least and greatest values of columns in whole manifests, written by each commit.
+"""The index kind `bounds`: minimum and maximum of columns in each manifest, written by each commit.
 
-A commit keeps those of earlier manifests, and adds those of manifests that it writes and of a few others.
-Names of manifests are never used twice, so none gets wrong. A manifest that another engine wrote has none,
-and is opened.
+A commit keeps the bounds of earlier manifests, and adds those of manifests that it writes and of a few
+others. Names of manifests are never reused, so bounds stay valid. Manifests of other engines have no bounds,
+so scans open them.
 """
 
 from __future__ import annotations
@@ -57,30 +57,30 @@ if TYPE_CHECKING:
 
 BOUNDS = "bounds"
 FILE_KIND = "lockgate-manifests"
-# A commit opens manifests of others up to so many files: about half a second.
-_MOST_FILES = 20_000
-_MOST_KNOWN = 200_000
+# A commit opens other engines' manifests with up to this many files, which takes about half a second.
+_MAX_FILES = 20_000
+_MAX_CACHED = 200_000
 
 
 class Bounds:
-    """Least and greatest values in manifests: comparisons by `=`, IN, `<`, `<=`, `>`, `>=`, IS NULL."""
+    """Bounds of manifests, for `=`, IN, `<`, `<=`, `>`, `>=` and IS NULL."""
 
     of_manifests = True
 
     def accepts(self, data_type: DataType) -> bool:
-        """Return whether manifests tell bounds of a type."""
+        """Return whether manifests have bounds of a type."""
         return has_bounds(data_type)
 
     def chooses(self, data_type: DataType) -> bool:
-        """Return whether `auto` takes columns of a type: numbers and times."""
+        """Return whether `auto` selects columns of a type: numbers and times."""
         return has_bounds(data_type) and not data_type.is_string
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-        """Return no key: nothing is kept of single values."""
+        """Return no keys, since this kind has no entries for values."""
         return np.zeros(0, np.uint64)
 
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return None: keys decide nothing."""
+        """Return None, since this kind does not use keys."""
         return None
 
 
@@ -94,21 +94,21 @@ def skipped_manifests(
     manifests: Sequence[ManifestFileMeta],
     index_manifest: str | None,
 ) -> SkippedManifests | None:
-    """Return the manifests that list no file with a match of a predicate, as `ManifestPruner` does."""
+    """Return the manifests whose files have no match of a predicate, as required by `ManifestPruner`."""
     bounds = bounds_in(table, index_manifest)
     if bounds is None:
         return None
     extents = [bounds.of(meta) for meta in manifests]
-    secret = {path[0] for each in (schema, table.schema) for path in confidential_in(each).keys}
+    confidential_ids = {path[0] for each in (schema, table.schema) for path in confidential_in(each).keys}
 
     def of_column(name: str) -> ColumnBounds | None:
         field = schema.field(name)
         if name in schema.partition_keys:
             return _of_partitions(schema.partition_keys.index(name), field, manifests)
-        return None if field.id in secret else bounds.column(field, extents)
+        return None if field.id in confidential_ids else bounds.column(field, extents)
 
-    may = may_match_files(with_literals(predicate), of_column, len(manifests))
-    skipped = [each for each, keep in zip(extents, may, strict=True) if each is not None and not keep]
+    keep_mask = may_match_files(with_literals(predicate), of_column, len(manifests))
+    skipped = [each for each, keep in zip(extents, keep_mask, strict=True) if each is not None and not keep]
     return SkippedManifests(
         names=frozenset(each.name for each in skipped),
         files=sum(each.files for each in skipped),
@@ -121,7 +121,7 @@ def skipped_manifests(
 def _of_partitions(
     position: int, field: DataField, manifests: Sequence[ManifestFileMeta]
 ) -> ColumnBounds | None:
-    """Return the bounds of a partition column, which lists of manifests tell."""
+    """Return the bounds of a partition column, from the manifest list."""
     if not has_bounds(field.type):
         return None
     extents = [partition_extent(meta, position, field.type) for meta in manifests]
@@ -129,67 +129,69 @@ def _of_partitions(
 
 
 def bounds_entries(table: TableHandle, index_manifest: str | None) -> list[IndexEntry]:
-    """Return the files of a snapshot that tell of its manifests."""
+    """Return the index files of a snapshot with bounds of its manifests."""
     return segment_entries(table, index_manifest, FILE_KIND)
 
 
 def bounds_in(table: TableHandle, index_manifest: str | None) -> ManifestBounds | None:
     """Return the bounds of a snapshot's manifests."""
-    return _bounds_among(table, bounds_entries(table, index_manifest))
+    return _first_readable(table, bounds_entries(table, index_manifest))
 
 
-def _bounds_among(table: TableHandle, entries: Sequence[IndexEntry]) -> ManifestBounds | None:
-    """Return what the first sound file of the kind says; damaged ones are reported, and say nothing."""
-    found = (_read(table, entry) for entry in entries)
-    return next((each for each in found if each is not None), None)
+def _first_readable(table: TableHandle, entries: Sequence[IndexEntry]) -> ManifestBounds | None:
+    """Return the bounds of the first undamaged file; damaged files are reported and ignored."""
+    bounds_of_files = (_read(table, entry) for entry in entries)
+    return next((each for each in bounds_of_files if each is not None), None)
 
 
 def _read(table: TableHandle, entry: IndexEntry) -> ManifestBounds | None:
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    found = _parsed.get(uri)
-    if found is None:
+    bounds = _cache.get(uri)
+    if bounds is None:
         try:
             data = table.file_system.read_bytes(path)
             if len(data) != entry.file_size:
                 raise CorruptFileError(f"{path} has {len(data)} bytes where {entry.file_size} were written")
-            parsed = read_bounds(data, path)
+            new_bounds = read_bounds(data, path)
         except (CorruptFileError, FileNotFoundError) as error:
             report_damage(path, error)
             return None
-        found = _parsed.put(uri, parsed, len(parsed) * (1 + len(parsed.types)))
-    return found
+        bounds = _cache.put(uri, new_bounds, len(new_bounds) * (1 + len(new_bounds.types)))
+    return bounds
 
 
-_parsed: ImmutableCache[ManifestBounds] = ImmutableCache(_MOST_KNOWN)
+_cache: ImmutableCache[ManifestBounds] = ImmutableCache(_MAX_CACHED)
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class BoundsParticipant:
-    """Writes the bounds of the manifests of each snapshot, instead of those of the one before.
+    """Writes the bounds of the manifests of each snapshot, replacing those of the previous snapshot.
 
-    A commit of index files alone opens every manifest without bounds, others only a few, and none
-    if the table's writers are not to index.
+    A commit that has only index files opens every manifest without bounds. Other commits open a few, or none
+    if the table's options disable index writing.
     """
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
-        self._is_upkeep = False
-        self._made: tuple[ManifestBounds, NewIndexFile] | None = None
+        self._has_only_index_files = False
+        self._last_file: tuple[ManifestBounds, NewIndexFile] | None = None
 
     def prepare(self, request: CommitRequest) -> None:
-        """Take in what kind of commit it is."""
-        self._is_upkeep = request.index_files is not None
+        """Take the request, which determines whether it only has index files."""
+        self._has_only_index_files = request.index_files is not None
 
     def manifest_files(
         self, manifests: Sequence[ListedManifest], present: Sequence[IndexEntry]
     ) -> IndexFileChanges:
-        """Return one file about the manifests of an attempt, none if nothing is new."""
+        """Return one file with the bounds of an attempt's manifests; no changes if the bounds are the
+        same.
+        """
         old = [entry for entry in present if entry.kind == FILE_KIND]
         fields = bounded_fields(self._table.schema)
-        before = _bounds_among(self._table, old)
+        before = _first_readable(self._table, old)
         names = frozenset(entry.file_name for entry in old)
         if not fields:
             return IndexFileChanges(removed=names)
@@ -205,26 +207,26 @@ class BoundsParticipant:
 
     @property
     def _writes(self) -> bool:
-        return self._is_upkeep or self._table.options.get_option(table_options.INDEX_WRITE)
+        return self._has_only_index_files or self._table.options.get_option(table_options.INDEX_WRITE)
 
     def _file(self, bounds: ManifestBounds) -> NewIndexFile:
-        # A further attempt on the same manifests takes the file of the one before.
-        if self._made is None or self._made[0] != bounds:
-            self._made = (bounds, NewIndexFile(FILE_KIND, write_bounds(bounds), len(bounds)))
-        return self._made[1]
+        # Another attempt with the same bounds reuses the file.
+        if self._last_file is None or self._last_file[0] != bounds:
+            self._last_file = (bounds, NewIndexFile(FILE_KIND, write_bounds(bounds), len(bounds)))
+        return self._last_file[1]
 
     def _extents(
         self, manifests: Sequence[ListedManifest], fields: Sequence[DataField], before: ManifestBounds | None
     ) -> tuple[ManifestExtents, ...]:
-        left, extents = _MOST_FILES, list[ManifestExtents]()
+        remaining, extents = _MAX_FILES, list[ManifestExtents]()
         for listed in manifests:
-            found = None if before is None else _as_before(before, listed.meta, fields)
-            if found is None and listed.meta.num_deleted_files == 0 and self._writes:
-                left -= listed.meta.num_added_files if listed.entries is None else 0
-                if listed.entries is not None or left >= 0 or self._is_upkeep:
-                    found = self._extents_of(listed, fields)
-            if found is not None:
-                extents.append(found)
+            manifest_bounds = None if before is None else _from_previous(before, listed.meta, fields)
+            if manifest_bounds is None and listed.meta.num_deleted_files == 0 and self._writes:
+                remaining -= listed.meta.num_added_files if listed.entries is None else 0
+                if listed.entries is not None or remaining >= 0 or self._has_only_index_files:
+                    manifest_bounds = self._extents_of(listed, fields)
+            if manifest_bounds is not None:
+                extents.append(manifest_bounds)
         return tuple(extents)
 
     def _extents_of(self, listed: ListedManifest, fields: Sequence[DataField]) -> ManifestExtents | None:
@@ -242,28 +244,28 @@ class BoundsParticipant:
         """Do nothing: the file is part of the snapshot."""
 
     def aborted(self) -> None:
-        """Do nothing: the commit deletes what it wrote."""
+        """Do nothing: the commit deletes its own files."""
 
 
 def lacks_bounds(table: TableHandle, snapshot: Snapshot | None) -> bool:
-    """Return whether a manifest of a snapshot could have bounds, and has none."""
+    """Return whether a manifest of a snapshot lacks bounds that it could have."""
     fields = bounded_fields(table.schema)
     if not fields or snapshot is None:
         return False
     bounds = bounds_in(table, snapshot.index_manifest)
     return any(
-        meta.num_deleted_files == 0 and (bounds is None or _as_before(bounds, meta, fields) is None)
+        meta.num_deleted_files == 0 and (bounds is None or _from_previous(bounds, meta, fields) is None)
         for meta in table.manifests.manifests(snapshot)
     )
 
 
-def _as_before(
-    before: ManifestBounds, meta: ManifestFileMeta, fields: Sequence[DataField]
+def _from_previous(
+    previous: ManifestBounds, meta: ManifestFileMeta, fields: Sequence[DataField]
 ) -> ManifestExtents | None:
-    """Return the bounds of some columns in a manifest; None unless all of them are there."""
-    found = before.of(meta)
-    if found is None or not all(
-        before.covers_current_type(field) and field.id in found.extents for field in fields
+    """Return the previous bounds of columns in a manifest; None unless all columns have bounds."""
+    previous_extents = previous.of(meta)
+    if previous_extents is None or not all(
+        previous.covers_current_type(field) and field.id in previous_extents.extents for field in fields
     ):
         return None
-    return found.only({field.id for field in fields})
+    return previous_extents.only({field.id for field in fields})

@@ -1,4 +1,4 @@
-"""The segments of a snapshot: found in its index manifest, opened once, and read by cached ranges."""
+"""The segments of a snapshot: listed in its index manifest, opened once, and read by cached ranges."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from lockgate.pushdown.index import Segment, damage_named
 T = TypeVar("T")
 
 KIND = "lockgate-index"
-_MOST_SEGMENTS = 512
-_MOST_BYTES = 64 * 2**20
+_MAX_SEGMENTS = 512
+_MAX_BYTES = 64 * 2**20
 _log = logging.getLogger("lockgate.index")
 
 
 def segment_entries(table: TableHandle, index_manifest: str | None, kind: str = KIND) -> list[IndexEntry]:
-    """Return the segments, or files of another kind, that an index manifest names.
+    """Return the segments, or index files of another kind, of an index manifest.
 
-    Raises CorruptFileError if that cannot be read.
+    Raises CorruptFileError if the manifest cannot be read.
     """
     if index_manifest is None:
         return []
     key = f"{kind} {table.file_system.uri(table.paths.manifest(index_manifest))}"
-    found = _manifests.get(key)
-    if found is None:
+    kind_entries = _manifests.get(key)
+    if kind_entries is None:
         entries = read_index_manifest(table, index_manifest).entries
-        found = _manifests.put(key, [entry for entry in entries if entry.kind == kind], 1)
-    return found
+        kind_entries = _manifests.put(key, [entry for entry in entries if entry.kind == kind], 1)
+    return kind_entries
 
 
 def entries_of(table: TableHandle, snapshot: Snapshot | None) -> list[IndexEntry]:
@@ -43,13 +43,13 @@ def entries_of(table: TableHandle, snapshot: Snapshot | None) -> list[IndexEntry
 
 
 def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
-    """Open a segment; None, and a warning, if it is missing or damaged: it then knows nothing."""
+    """Open a segment; if it is missing or damaged, warn and return None."""
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    segments = _segments.setdefault(table.file_system, ImmutableCache(_MOST_SEGMENTS))
-    found = segments.get(uri)
-    if found is not None:
-        return found
+    segments = _segments.setdefault(table.file_system, ImmutableCache(_MAX_SEGMENTS))
+    segment = segments.get(uri)
+    if segment is not None:
+        return segment
     try:
         with damage_named(path):
             return segments.put(uri, _opened(table, path, uri, entry.file_size), 1)
@@ -59,7 +59,7 @@ def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
 
 
 def is_sound(segment: Segment) -> bool:
-    """Return whether all of a segment can be read; a warning says why not."""
+    """Return whether a segment can be read completely; warn if not."""
     try:
         with damage_named(segment.name):
             for part in segment.parts.values():
@@ -71,7 +71,7 @@ def is_sound(segment: Segment) -> bool:
 
 
 def report_damage(path: str, error: Exception) -> None:
-    """Warn of a segment that nobody can use."""
+    """Warn about an unusable segment."""
     _log.warning(
         "scans ignore a missing or damaged segment of an index and read more files; CALL sys.merge_index "
         "removes it, and sys.build_index builds it again: %s: %s",
@@ -94,34 +94,34 @@ def _opened(table: TableHandle, path: str, uri: str, size: int) -> Segment:
 
 
 class ImmutableCache(Generic[T]):
-    """Things that never change, the ones asked last kept up to a sum of sizes."""
+    """A least-recently-used cache of immutable values, limited by the sum of their sizes."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
         self._lock = Lock()
-        self._found: OrderedDict[str, tuple[T, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._size = 0
 
     def get(self, key: str) -> T | None:
-        """Return what is kept under a key; None if it is not there."""
+        """Return the cached value of a key; None if there is none."""
         with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-            return None if found is None else found[0]
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return None if entry is None else entry[0]
 
     def put(self, key: str, value: T, size: int) -> T:
-        """Keep a value, unless it is too large; return it."""
+        """Cache a value, unless it is too large; return it."""
         with self._lock:
-            if key not in self._found and size <= self._most:
-                self._found[key] = (value, size)
+            if key not in self._entries and size <= self._max_size:
+                self._entries[key] = (value, size)
                 self._size += size
-            while self._size > self._most:
-                self._size -= self._found.popitem(last=False)[1][1]
+            while self._size > self._max_size:
+                self._size -= self._entries.popitem(last=False)[1][1]
         return value
 
 
-_manifests: ImmutableCache[list[IndexEntry]] = ImmutableCache(_MOST_SEGMENTS)
-# A segment goes on reading through the file system that opened it, with the rights that this has.
+_manifests: ImmutableCache[list[IndexEntry]] = ImmutableCache(_MAX_SEGMENTS)
+# Segments are cached by file system, because they read through the one that opened them, with its rights.
 _segments: WeakKeyDictionary[FileSystem, ImmutableCache[Segment]] = WeakKeyDictionary()
-_ranges: ImmutableCache[bytes] = ImmutableCache(_MOST_BYTES)
+_ranges: ImmutableCache[bytes] = ImmutableCache(_MAX_BYTES)

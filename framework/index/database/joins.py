@@ -1,4 +1,4 @@
-"""Files without a partner in a join: the sorted hashes of both columns are compared, and no row is read."""
+"""Pruning of files without matches in a join, by comparing the indexed hashes of both columns."""
 
 from __future__ import annotations
 
@@ -28,49 +28,48 @@ from lockgate.pushdown.index import PartName, Segment, SegmentPart, ValueKind, d
 Words = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-# Keys of both sides, of which each takes 16 bytes while they are compared: 20 million take a second or two.
-MOST_PAIRS = 20_000_000
-# Fewer files are read sooner. The connector does not ask about a scan of so few, by a number of its own.
+# Keys of both sides; each takes 16 bytes during comparison, and 20 million take one or two seconds.
+MAX_PAIRS = 20_000_000
+# Reading this few files is faster than comparing. The connector has its own constant for this.
 FEW_FILES = 8
-# Equal values of these kinds have equal hashes, and Spark compares them as they are: floats have two zeros,
-# and the texts of a CHAR are padded.
-_ALIKE = frozenset(ValueKind) - {ValueKind.FLOAT, ValueKind.DOUBLE, ValueKind.MILLIS}
+# Kinds for which values are equal in Spark exactly if their keys are: not floats, which have two zeros.
+_COMPARABLE_KINDS = frozenset(ValueKind) - {ValueKind.FLOAT, ValueKind.DOUBLE, ValueKind.MILLIS}
 
 
 def joined_files(
     table: TableHandle, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]
 ) -> list[bool]:
-    """Return which files may have a row that finds a partner in each of some joins.
+    """Return which files may have a row with a match in each of these joins.
 
-    The joins with the fewest keys come first, since they may leave few files for the others. A join says
-    nothing if the database lacks a file of the other side, or if there are too many keys. The files of the
-    other side are only looked at if both sides have an index.
+    The joins with the fewest keys come first, since they may leave few files for the others. A join excludes
+    no file if the index does not cover the other side completely, or if there are too many keys. The other
+    side is read only if both sides have an index.
     """
-    left = np.ones(len(files), np.bool_)
+    mask = np.ones(len(files), np.bool_)
     if len(files) <= FEW_FILES:
-        return left.tolist()
+        return mask.tolist()
     sides = (
-        (_Side(table, each.column, files), _Side(each.other, each.other_column, each.other_files))
-        for each in joined
+        (_Side(table, join.column, files), _Side(join.other, join.other_column, join.other_files))
+        for join in joined
     )
-    compared = [
+    indexed_sides = [
         (own, other)
         for own, other in sides
-        if own.kind is not None and own.kind is other.kind and other.is_looked_up and own.parts
+        if own.kind is not None and own.kind is other.kind and other.uses_index and own.parts
     ]
-    compared.sort(key=lambda sides: sides[0].pairs + sides[1].pairs)
-    for own, other in compared:
-        if np.count_nonzero(left) <= FEW_FILES or own.pairs + other.pairs > MOST_PAIRS:
+    indexed_sides.sort(key=lambda sides: sides[0].pairs + sides[1].pairs)
+    for own, other in indexed_sides:
+        if np.count_nonzero(mask) <= FEW_FILES or own.pairs + other.pairs > MAX_PAIRS:
             break
         keys = other.keys()
         if keys is not None:
-            left &= own.having(keys)
-    return left.tolist()
+            mask &= own.files_with(keys)
+    return mask.tolist()
 
 
 @dataclass
 class _Side:
-    """The files that a query reads of a table, and the column that it joins by."""
+    """One side of a join: the files that a query reads of a table, and the join column."""
 
     table: TableHandle
     column: str
@@ -81,19 +80,19 @@ class _Side:
         schema = self.table.schema
         if self.column not in schema.field_names:
             return None
-        found = schema.field(self.column)
-        is_secret = found.id in {path[0] for path in confidential_in(schema).keys}
-        return None if is_secret else found
+        field = schema.field(self.column)
+        is_confidential = field.id in {path[0] for path in confidential_in(schema).keys}
+        return None if is_confidential else field
 
     @cached_property
     def kind(self) -> ValueKind | None:
-        """The kind of the column's values, None if those of two tables cannot be compared."""
-        found = None if self.field is None else value_kind_of(self.field.type)
-        return found if found in _ALIKE else None
+        """The kind of the column's values, None if equal values may have different keys."""
+        value_kind = None if self.field is None else value_kind_of(self.field.type)
+        return value_kind if value_kind in _COMPARABLE_KINDS else None
 
     @property
-    def is_looked_up(self) -> bool:
-        """Return whether the table's options have scans use an index of the column's values."""
+    def uses_index(self) -> bool:
+        """Return whether the table's options let scans use an index of the column's values."""
         if self.field is None or not self.table.options.get_option(INDEX_READ):
             return False
         wanted = indexed_fields(self.table.schema)
@@ -105,7 +104,7 @@ class _Side:
 
     @cached_property
     def parts(self) -> list[tuple[Segment, SegmentPart]]:
-        """The parts of the database that have the column's values as they are compared."""
+        """The index parts with keys of the column's values."""
         if self.field is None or not self.files:
             return []
         entries = segment_entries(self.table, self.files[0].index_manifest)
@@ -122,17 +121,17 @@ class _Side:
         if field is None or (kind_of(name), name.field) != (VALUES, field.id):
             return False
         written = parse_type(name.type)
-        # The hash of a decimal is that of its digits, which another scale changes.
-        alike = value_kind_of(written) is self.kind and written.scale == field.type.scale
-        return alike and can_widen(written, field.type)
+        # The hash of a decimal is that of its digits, which depend on the scale.
+        has_same_keys = value_kind_of(written) is self.kind and written.scale == field.type.scale
+        return has_same_keys and can_widen(written, field.type)
 
     @cached_property
     def pairs(self) -> int:
-        """The number of keys, each counted for each block that has it."""
+        """The number of pairs of key and block."""
         return sum(part.pairs for _, part in self.parts)
 
     def keys(self) -> Words | None:
-        """Return the keys in the files, ascending; None if one of the files is not covered."""
+        """Return the keys of the files, ascending; None if the index does not cover a file."""
         covered = np.zeros(len(self.files), np.bool_)
         found = [np.zeros(0, np.uint64)]
         for keys, at, own in self._postings():
@@ -140,8 +139,8 @@ class _Side:
             found.append(distinct(keys[own[at] >= 0]))
         return distinct(np.concatenate(found)) if covered.all() else None
 
-    def having(self, keys: Words) -> Mask:
-        """Return which files may have one of some ascending keys."""
+    def files_with(self, keys: Words) -> Mask:
+        """Return a mask of the files that may have one of the ascending `keys`."""
         left = np.ones(len(self.files), np.bool_)
         for own_keys, at, own in self._postings():
             there = np.zeros(len(own), np.bool_)
@@ -153,9 +152,10 @@ class _Side:
         return left
 
     def _postings(self) -> Iterator[tuple[Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Yield of each sound part its keys, the number of the file of each, and which of the files that is.
+        """Yield for each readable part its keys, the file number of each key, and the query's index of each
+        file.
 
-        Files that the part does not cover, or that the query does not read, are -1.
+        The index is -1 for files that the part does not cover or the query does not read.
         """
         for segment, part in self.parts:
             try:

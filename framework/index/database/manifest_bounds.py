@@ -1,7 +1,7 @@
-"""Bounds of columns in whole manifests: bytes of the index file by which scans leave manifests unopened.
+"""Bounds of columns in manifests, by which scans skip manifests, and the format of their index file.
 
-The file says of each manifest, by name and size, how much it lists, and of some columns the least and the
-greatest value. The bytes: a magic number, a checksum, and JSON that is compressed.
+For each manifest, by name and size, the file has counts of its files, rows and bytes, and the minimum and
+maximum of indexed columns. The bytes are a magic number, a checksum, and compressed JSON.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Value: TypeAlias = "int | str"
 MAGIC = b"LGBOUND1"
 _HEAD = struct.Struct("<8sI")
 _VALID, _ALL_NULL, _NO_NULL = 1, 2, 4
-# Of a manifest with more partitions and buckets nothing is kept: its list would be as long as the manifest.
-_MOST_PLACES = 4096
+# Manifests with more partitions and buckets are not indexed: the list would be as long as the manifest.
+_MAX_PLACES = 4096
 _LONG = np.iinfo(np.int64)
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Return whether manifests tell least and greatest values of a type that are compared as they are."""
+    """Return whether manifests have bounds of a type that compare without padding."""
     return is_bounded(data_type) and data_type.kind is not Kind.CHAR
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The least and the greatest value of a column in a manifest; `flags`: whether they mean anything, and
-    whether the column has nothing but nulls, or none.
+    """The minimum and maximum of a column in a manifest; `flags` state whether they are valid, and whether
+    the column has only nulls or no nulls.
     """
 
     low: Value
@@ -54,9 +54,9 @@ class Extent:
 
 @dataclass(frozen=True)
 class ManifestExtents:
-    """A manifest without deletions: its bytes, and the files, rows and bytes of data that it lists.
+    """The bounds of a manifest without deletions, its size, and the files, rows and bytes that it lists.
 
-    `places` are partitions, as serialized rows, with their buckets. `extents` are of columns by field id.
+    `places` are pairs of partition, as a serialized row, and bucket. `extents` are by field id.
     """
 
     name: str
@@ -68,7 +68,7 @@ class ManifestExtents:
     extents: Mapping[int, Extent]
 
     def only(self, fields: Set[int]) -> ManifestExtents:
-        """Return it with the bounds of some columns alone."""
+        """Return the same with only the bounds of these columns."""
         if self.extents.keys() == fields:
             return self
         return replace(
@@ -76,14 +76,14 @@ class ManifestExtents:
         )
 
     def is_of(self, meta: ManifestFileMeta) -> bool:
-        """Return whether a list of manifests speaks of the same one."""
-        given = (meta.file_name, meta.file_size, meta.num_added_files, meta.num_deleted_files)
-        return given == (self.name, self.size, self.files, 0)
+        """Return whether an entry of a manifest list is this manifest."""
+        listed = (meta.file_name, meta.file_size, meta.num_added_files, meta.num_deleted_files)
+        return listed == (self.name, self.size, self.files, 0)
 
 
 @dataclass(frozen=True)
 class ManifestBounds:
-    """What is known of the manifests of a snapshot, and the types that their columns were compared as."""
+    """The bounds of a snapshot's manifests, and the types by which their columns were compared."""
 
     types: Mapping[int, DataType]
     manifests: tuple[ManifestExtents, ...]
@@ -96,28 +96,30 @@ class ManifestBounds:
         return len(self.manifests)
 
     def of(self, meta: ManifestFileMeta) -> ManifestExtents | None:
-        """Return what is known of a manifest."""
-        found = self._by_name.get(meta.file_name)
-        return found if found is not None and found.is_of(meta) else None
+        """Return the bounds of a manifest, None if there are none."""
+        extents = self._by_name.get(meta.file_name)
+        return extents if extents is not None and extents.is_of(meta) else None
 
     def covers_current_type(self, field: DataField) -> bool:
-        """Return whether bounds of a column, as it was written, are those of its values today."""
+        """Return whether the stored bounds of a column are valid for its current type."""
         written = self.types.get(field.id)
         if written is None or not has_bounds(field.type):
             return False
         return statistics_hold(written, field.type) and scale_of(written) == scale_of(field.type)
 
     def column(self, field: DataField, manifests: Sequence[ManifestExtents | None]) -> ColumnBounds | None:
-        """Return the bounds of a column in some manifests; None if nothing is known of it."""
+        """Return the bounds of a column in these manifests; None if the column has no valid bounds."""
         if not self.covers_current_type(field):
             return None
         unknown = Extent("" if field.type.is_string else 0, "" if field.type.is_string else 0, 0)
-        found = [unknown if each is None else each.extents.get(field.id, unknown) for each in manifests]
-        return columns_of_extents(found, scale_of(field.type))
+        column_extents = [
+            unknown if each is None else each.extents.get(field.id, unknown) for each in manifests
+        ]
+        return columns_of_extents(column_extents, scale_of(field.type))
 
 
 def columns_of_extents(extents: Sequence[Extent], scale: Any) -> ColumnBounds:
-    """Return extents as columns; `scale` is None for texts."""
+    """Return extents in columnar form; `scale` is None for texts."""
     kind: Any = object if scale is None else np.int64
     flags = np.fromiter((each.flags for each in extents), np.int64, len(extents))
     valid = (flags & _VALID) > 0
@@ -134,9 +136,9 @@ def columns_of_extents(extents: Sequence[Extent], scale: Any) -> ColumnBounds:
 
 
 def _array(values: Sequence[Value], kind: Any) -> npt.NDArray[Any]:
-    found = np.empty(len(values), kind)
-    found[:] = values
-    return found
+    array = np.empty(len(values), kind)
+    array[:] = values
+    return array
 
 
 def manifest_extents(
@@ -146,14 +148,14 @@ def manifest_extents(
     schema_of: SchemaOf,
     row_of: Callable[[tuple[Any, ...]], bytes],
 ) -> ManifestExtents | None:
-    """Return what is to be kept of a manifest; None if it lists deletions, or too many partitions.
+    """Return the bounds of a manifest; None if it lists deletions or too many partitions.
 
     `row_of` serializes the values of a partition.
     """
     if files.deletes or len(files) != meta.num_added_files or not len(files):
         return None
     pairs = {(int(part), int(bucket)) for part, bucket in zip(files.partition, files.bucket, strict=True)}
-    if len(pairs) > _MOST_PLACES:
+    if len(pairs) > _MAX_PLACES:
         return None
     rows = [row_of(partition) for partition in files.partitions]
     return ManifestExtents(
@@ -168,22 +170,22 @@ def manifest_extents(
 
 
 def _extent(bounds: ColumnBounds) -> Extent:
-    """Return the bounds of all files together; files of nulls alone widen nothing."""
+    """Return the merged bounds of files; files with only nulls are ignored."""
     flags = 0
     if bounds.no_null.all():
         flags |= _NO_NULL
     if bounds.all_null.all():
         flags |= _ALL_NULL
-    filled = ~bounds.all_null
-    if not filled.any() or not bounds.valid[filled].all():
+    has_values = ~bounds.all_null
+    if not has_values.any() or not bounds.valid[has_values].all():
         empty: Value = "" if bounds.scale is None else 0
         return Extent(empty, empty, flags)
-    low, high = min(bounds.low[filled].tolist()), max(bounds.high[filled].tolist())
+    low, high = min(bounds.low[has_values].tolist()), max(bounds.high[has_values].tolist())
     return Extent(low, high, flags | _VALID)
 
 
 def partition_extent(meta: ManifestFileMeta, position: int, data_type: DataType) -> Extent:
-    """Return the bounds of a partition column in a manifest, as the list of manifests tells them."""
+    """Return the bounds of a partition column in a manifest, from the manifest list."""
     stats = meta.partition_stats
     empty: Value = "" if data_type.is_string else 0
     nulls = stats.null_counts[position] if position < len(stats.null_counts) else None
@@ -222,26 +224,24 @@ def write_bounds(bounds: ManifestBounds) -> bytes:
         }
         for number, data_type in bounds.types.items()
     ]
-    described = {
+    listing = {
         "manifests": manifests,
         "places": [[partition.hex(), bucket] for partition, bucket in places],
         "columns": columns,
     }
-    data = zlib.compress(json.dumps(described).encode())
+    data = zlib.compress(json.dumps(listing).encode())
     return _HEAD.pack(MAGIC, zlib.crc32(data)) + data
 
 
 def read_bounds(data: bytes, name: str) -> ManifestBounds:
-    """Return what an index file says; CorruptFileError, naming it, for bytes that are not what was
-    written.
-    """
+    """Parse an index file; CorruptFileError with its name for damaged bytes."""
     if len(data) < _HEAD.size:
         raise CorruptFileError(f"{name} is damaged: {len(data)} bytes are no bounds of manifests")
     magic, checksum = _HEAD.unpack_from(data)
     if magic != MAGIC or zlib.crc32(data[_HEAD.size :]) != checksum:
         raise CorruptFileError(f"{name} is damaged: it is not what was written")
     try:
-        return _parsed(json.loads(inflated(data[_HEAD.size :], name)))
+        return _bounds_from_json(json.loads(inflated(data[_HEAD.size :], name)))
     except (
         *(ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError),
         UnsupportedTypeError,
@@ -249,42 +249,44 @@ def read_bounds(data: bytes, name: str) -> ManifestBounds:
         raise CorruptFileError(f"{name} is damaged: {type(error).__name__}: {error}") from None
 
 
-def _parsed(listing: Any) -> ManifestBounds:
+def _bounds_from_json(listing: Any) -> ManifestBounds:
     places = [(bytes.fromhex(partition), int(bucket)) for partition, bucket in listing["places"]]
     columns = [(int(each["field"]), parse_type(each["type"]), each["extents"]) for each in listing["columns"]]
-    found = []
-    for number, (name, size, files, rows, data_bytes, own) in enumerate(listing["manifests"]):
+    manifests = []
+    for number, (name, size, files, rows, data_bytes, place_numbers) in enumerate(listing["manifests"]):
         extents = {
-            field: _checked(given[number], data_type)
-            for field, data_type, given in columns
-            if given[number] is not None
+            field: _checked_extent(column_extents[number], data_type)
+            for field, data_type, column_extents in columns
+            if column_extents[number] is not None
         }
-        found.append(
+        manifests.append(
             ManifestExtents(
                 name=str(name),
-                size=_whole(size),
-                files=_whole(files),
-                rows=_whole(rows),
-                data_bytes=_whole(data_bytes),
-                places=frozenset(places[_whole(at)] for at in own),
+                size=_checked_count(size),
+                files=_checked_count(files),
+                rows=_checked_count(rows),
+                data_bytes=_checked_count(data_bytes),
+                places=frozenset(places[_checked_count(at)] for at in place_numbers),
                 extents=extents,
             )
         )
-    return ManifestBounds({field: data_type for field, data_type, _ in columns}, tuple(found))
+    return ManifestBounds({field: data_type for field, data_type, _ in columns}, tuple(manifests))
 
 
-def _checked(given: Sequence[Any], data_type: DataType) -> Extent:
-    low, high, flags = given
-    wanted = str if data_type.is_string else int
+def _checked_extent(extent: Sequence[Any], data_type: DataType) -> Extent:
+    low, high, flags = extent
+    expected_type = str if data_type.is_string else int
     for value in (low, high):
-        if type(value) is not wanted or (isinstance(value, int) and not _LONG.min <= value <= _LONG.max):
-            raise ValueError(f"a bound of a column of {data_type.bare_name} is no {wanted.__name__}")
+        if type(value) is not expected_type or (
+            isinstance(value, int) and not _LONG.min <= value <= _LONG.max
+        ):
+            raise ValueError(f"a bound of a column of {data_type.bare_name} is no {expected_type.__name__}")
     if low > high:
-        raise ValueError("a least value is greater than the greatest")
-    return Extent(low, high, _whole(flags))
+        raise ValueError("a minimum is greater than its maximum")
+    return Extent(low, high, _checked_count(flags))
 
 
-def _whole(value: Any) -> int:
+def _checked_count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= _LONG.max:
         raise ValueError(f"{type(value).__name__} where a count was written")
     return value

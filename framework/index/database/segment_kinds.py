@@ -1,4 +1,4 @@
-"""Kinds of the index database in Lockgate itself: hashes of whole values, and pieces of texts."""
+"""The index kinds `values`, hashes of values, and `ngrams`, pieces of texts."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ from lockgate.pushdown.index import Key, Keys, ValueKind, distinct, hashes_of, k
 
 VALUES = "values"
 NGRAMS = "ngrams"
-# Of 64 bits of a hash the upper 36: of 10 million values, one in 6,900 absent ones seems to be there. Four
-# bits more would make an index of hashes larger by 15 %, four less a list of a thousand keep files in vain.
-_CUT = np.uint64(28)
+# Keys are the upper 36 of a hash's 64 bits: with 10 million values, 1 in 6,900 absent values is a false
+# positive. Four bits more would enlarge the index by 15 %; with four bits less, a list of a thousand values
+# would read files without a match.
+_DROPPED_BITS = np.uint64(28)
 _EQUAL = (Op.EQ, Op.EQ_NULL_SAFE, Op.IN)
 _GRAM = 3
-# Letters of which all engines agree what they are in another case: ASCII's, and those that have none.
+# Letters with the same case mapping in all engines: ASCII, and letters without case.
 _SAME_CASES = re.compile(f"[\0-\x7f{UNSPACED}]+")
-# Letters beyond ASCII that are one of ASCII in another case, by some engine or other.
+# Non-ASCII letters that some engine folds to an ASCII letter.
 _FOLDED = {"İ": "i", "ı": "i", "ſ": "s", "\N{KELVIN SIGN}": "k"}
 _HOLDS = (Op.CONTAINS, Op.STARTS_WITH, Op.ENDS_WITH, *_EQUAL)
-# Bytes of texts with A to Z as a to z. Engines differ in what lower case is beyond ASCII.
+# Maps the bytes A to Z to a to z; engines differ in lower case beyond ASCII.
 _LOWER = np.array([each + 32 if 65 <= each <= 90 else each for each in range(256)], np.uint64)
 
 
 def hashed(kind: ValueKind, keys: Keys) -> npt.NDArray[np.uint64]:
-    """Return keys of 36 bits."""
-    return hashes_of(kind, keys).view(np.uint64) >> _CUT
+    """Return the 36-bit hashes of keys."""
+    return hashes_of(kind, keys).view(np.uint64) >> _DROPPED_BITS
 
 
 class Values:
-    """Whole values: `=`, `<=>` and IN, lists of thousands too."""
+    """Hashes of values, for `=`, `<=>` and IN, including long lists."""
 
     def accepts(self, data_type: DataType) -> bool:
-        """Return whether values of a type can be told apart by bytes or numbers that all writers agree on."""
+        """Return whether all writers encode values of a type as the same keys."""
         return value_kind_of(data_type) is not None
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
@@ -59,14 +60,14 @@ class Values:
 
 
 class Ngrams:
-    """Pieces of texts, three bytes long and in lower case: what contains, begins or ends with a text."""
+    """Lower-case pieces of texts, three bytes long, for searches of a text in them."""
 
     def accepts(self, data_type: DataType) -> bool:
         """Return whether values are texts without padding."""
         return data_type.kind is Kind.VARCHAR
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-        """Return each piece of each value, and of those with letters that fold to ASCII's as if they were."""
+        """Return the pieces of all values; letters that fold to ASCII are also indexed as ASCII."""
         return np.concatenate([self._pieces(values), self._pieces(_folded(values))])
 
     def _pieces(self, values: pa.Array) -> npt.NDArray[np.uint64]:
@@ -79,7 +80,7 @@ class Ngrams:
         return _grams(np.frombuffer(data, np.uint8)[first:end], offsets[1:] - first)
 
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return all pieces of the one text of the comparison; None if it is shorter than a piece."""
+        """Return all pieces of the comparison's text; None if it is shorter than a piece."""
         if comparison.op in (Op.ILIKE, Op.RLIKE):
             return _every_piece(_SAME_CASES.findall(folded_text(comparison) or ""))
         literals = [literal.as_py() for literal in comparison.literals if literal.is_valid]
@@ -90,30 +91,30 @@ class Ngrams:
 
 def _every_piece(texts: Sequence[str]) -> AskedKeys | None:
     raw = [text.encode() for text in texts]
-    found = _grams(np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(each) for each in raw]))
-    return AskedKeys(found, every=True) if len(found) else None
+    pieces = _grams(np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(each) for each in raw]))
+    return AskedKeys(pieces, every=True) if len(pieces) else None
 
 
 def _folded(values: pa.Array) -> pa.Array:
-    """Return the values that have letters beyond ASCII that fold to ASCII's, with those instead."""
-    found = values.cast(pa.large_string())
-    found = found.filter(pc.match_substring_regex(found, f"[{''.join(_FOLDED)}]"))
-    for letter, plain in _FOLDED.items():
-        found = pc.replace_substring(found, letter, plain)
-    return found
+    """Return the values with non-ASCII letters that fold to ASCII, with these letters replaced."""
+    folded = values.cast(pa.large_string())
+    folded = folded.filter(pc.match_substring_regex(folded, f"[{''.join(_FOLDED)}]"))
+    for letter, ascii_letter in _FOLDED.items():
+        folded = pc.replace_substring(folded, letter, ascii_letter)
+    return folded
 
 
 def _grams(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return the pieces of texts that lie one behind the other, ascending and each once."""
+    """Return the distinct pieces of concatenated texts, ascending."""
     if len(text) < _GRAM:
         return np.zeros(0, np.uint64)
     low = _LOWER[text]
     grams = low[:-2] << np.uint64(16) | low[1:-1] << np.uint64(8) | low[2:]
-    within = np.ones(len(grams), np.bool_)
-    for back in (1, 2):  # pieces that begin in the last two bytes of a text reach into the next
-        across = ends - back
-        within[across[(across >= 0) & (across < len(grams))]] = False
-    return distinct(grams[within])
+    is_inside = np.ones(len(grams), np.bool_)
+    for back in (1, 2):  # a piece that begins in the last two bytes of a text reaches into the next text
+        crossing = ends - back
+        is_inside[crossing[(crossing >= 0) & (crossing < len(grams))]] = False
+    return distinct(grams[is_inside])
 
 
 def _sorted(kind: ValueKind, keys: Iterable[Key]) -> npt.NDArray[np.uint64]:

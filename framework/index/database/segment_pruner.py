@@ -1,4 +1,4 @@
-"""The step of pruning by the index database: files, and blocks of rows in them, that may have a match."""
+"""Pruning of files and blocks of rows by the index database."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 class ByIndex:
-    """Leaves out files, and rows of files that are read, where no segment has what a query asks for.
+    """Skips files, and rows of files, that have no match by the index database.
 
-    Files that no segment covers are kept. A segment that is missing or damaged is reported, and knows
-    nothing. `note` says how many segments were asked.
+    Files that no segment covers are kept. Missing or damaged segments are reported and ignored. `note` has
+    the number of segments.
     """
 
     name = "index"
@@ -49,16 +49,16 @@ class ByIndex:
     def __init__(self, table: TableHandle) -> None:
         self._table = table
         self.note = ""
-        self._asked: _Answers | None = None
+        self._last_matches: _SegmentMatches | None = None
 
     def keep_files(self, predicate: Predicate, files: FileSet) -> Mask | None:
         """Return which files of a snapshot may have a match."""
-        answers = self._answers(predicate, files.index_manifest, files.read_schema_id)
+        matches = self._matches(predicate, files.index_manifest, files.read_schema_id)
         mask = np.ones(len(files), np.bool_)
-        for segment, places in answers.found():
+        for segment, places in matches.found():
             at, numbers = files.positions(segment.name, segment.files.numbers.get)
             mask[at] &= segment.files.files_with(places)[numbers]
-        self.note = answers.note
+        self.note = matches.note
         return None if mask.all() else mask
 
     def manifests(
@@ -68,50 +68,50 @@ class ByIndex:
         manifests: Sequence[ManifestFileMeta],
         index_manifest: str | None,
     ) -> SkippedManifests | None:
-        """Return the manifests that list no file with a match, by bounds of columns in each."""
+        """Return the manifests without a match, by their column bounds."""
         return skipped_manifests(self._table, predicate, schema, manifests, index_manifest)
 
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
-        """Return which files may have a match, one by one."""
-        return [self._places(predicate, file) is not _NOTHING for file in files]
+        """Return for each file whether it may have a match."""
+        return [self._places(predicate, file) is not _NO_ROWS for file in files]
 
     def joins(self, files: Sequence[CandidateFile], joined: Sequence[JoinedColumn]) -> list[bool]:
-        """Return which files may have a row with a partner in each of some joins."""
+        """Return which files may have a row with a match in each of these joins."""
         return joined_files(self._table, files, joined)
 
     def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
-        """Return the rows of the blocks of a file that may have a match, None if all may."""
+        """Return the rows of a file that may match, None if all may."""
         places = self._places(predicate, file)
-        return BitMap() if places is _NOTHING else places
+        return BitMap() if places is _NO_ROWS else places
 
     def _places(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
-        """Return the rows that may match, None if any may, `_NOTHING` if none does."""
+        """Return the rows that may match, None if all may, `_NO_ROWS` if none does."""
         name, rows = file.path.rpartition("/")[2], None
         schema_id = self._table.schema.id if file.read_schema_id is None else file.read_schema_id
-        for segment, places in self._answers(predicate, file.index_manifest, schema_id).found():
+        for segment, places in self._matches(predicate, file.index_manifest, schema_id).found():
             number = segment.files.numbers.get(name)
             if number is not None:
                 own = segment.files.rows_of(number, places)
                 rows = own if rows is None else rows & own
         if rows is None or len(rows) == file.rows:
             return None
-        return rows or _NOTHING
+        return rows or _NO_ROWS
 
-    def _answers(self, predicate: Predicate, manifest: str | None, schema_id: int) -> _Answers:
-        asked = self._asked
-        if asked is None or not asked.is_of(predicate, manifest, schema_id):
+    def _matches(self, predicate: Predicate, manifest: str | None, schema_id: int) -> _SegmentMatches:
+        matches = self._last_matches
+        if matches is None or not matches.is_of(predicate, manifest, schema_id):
             table = self._table
             schema = table.schema if schema_id == table.schema.id else table.schema_of(schema_id)
-            asked = self._asked = _Answers(table, schema, predicate, manifest)
-        return asked
+            matches = self._last_matches = _SegmentMatches(table, schema, predicate, manifest)
+        return matches
 
 
-_NOTHING = BitMap()
+_NO_ROWS = BitMap()
 
 
 @dataclass
-class _Answers:
-    """The places of each segment of a snapshot that may match a predicate, found when first asked."""
+class _SegmentMatches:
+    """The places of each segment of a snapshot that may match a predicate, computed on first use."""
 
     table: TableHandle
     schema: TableSchema
@@ -149,15 +149,15 @@ class _Answers:
 
     def _places(self, segment: Segment) -> BitMap | None:
         with damage_named(segment.name):
-            return matching_ranges(self._normalized, lambda each: self._known(each, segment))
+            return matching_ranges(self._normalized, lambda each: self._matching_places(each, segment))
 
     @cached_property
     def _normalized(self) -> Predicate:
-        """The predicate as it is asked, whose comparisons live as long as this does."""
+        """The predicate with its required literals; its comparisons live as long as this object."""
         return with_literals(self.predicate)
 
-    def _known(self, comparison: Comparison, segment: Segment) -> BitMap | None:
-        """Return the places of a segment where a comparison may be true, None if any may be."""
+    def _matching_places(self, comparison: Comparison, segment: Segment) -> BitMap | None:
+        """Return the places of a segment where a comparison may be true, None if unknown."""
         found: BitMap | None = None
         column = self._field(comparison)
         for name, part in segment.parts.items() if column is not None else ():
@@ -170,11 +170,11 @@ class _Answers:
         if len(comparison.field) > 1:
             return None
         found = self.schema.field(comparison.field[0])
-        return None if found.id in self._secret or found.type.kind is Kind.CHAR else found
+        return None if found.id in self._confidential_ids or found.type.kind is Kind.CHAR else found
 
     @cached_property
-    def _secret(self) -> set[int | str]:
-        """The columns that are encrypted, by the schema that is read or by the table's."""
+    def _confidential_ids(self) -> set[int | str]:
+        """The columns that are encrypted by the schema of the query or of the table."""
         return {path[0] for each in (self.schema, self.table.schema) for path in confidential_in(each).keys}
 
     def _of_part(self, comparison: Comparison, name: PartName, part: SegmentPart) -> BitMap:
@@ -184,26 +184,26 @@ class _Answers:
         if comparison.op is Op.IS_NULL or (comparison.op is Op.EQ_NULL_SAFE and not valid):
             return part.nulls
         if not valid:
-            return BitMap()  # null literals only: the comparison is never true
-        asked = self._keys_of(comparison, name)
-        if asked is None:
+            return BitMap()  # a comparison with only null literals is never true
+        lookup_keys = self._keys_of(comparison, name)
+        if lookup_keys is None:
             return part.values
-        found = [part.places(each.keys, every=each.every) for each in (asked, *asked.others)]
+        found = [part.places(each.keys, every=each.every) for each in (lookup_keys, *lookup_keys.others)]
         return BitMap.union(*found)
 
     def _keys_of(self, comparison: Comparison, name: PartName) -> AskedKeys | None:
-        # `_normalized` holds the comparison, so no other one has its id.
+        # `_normalized` keeps the comparison alive, so its id is unique.
         key = (id(comparison), name.kind, name.type)
         if key not in self._keys:
             kind = kind_of(name)
-            assert kind is not None, "other parts are left out before"
+            assert kind is not None, "other parts were skipped"
             lookup_keys = plugins().index_kinds()[kind].lookup_keys
             self._keys[key] = lookup_keys(comparison, parse_type(name.type))
         return self._keys[key]
 
 
 def _fits(name: PartName, column: DataField) -> bool:
-    """Return whether a part is of a column, whose values have stayed what they were written as."""
+    """Return whether a part is of a column, and its type is still compatible."""
     if name.field != column.id or kind_of(name) is None:
         return False
     written = parse_type(name.type)

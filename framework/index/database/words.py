@@ -1,4 +1,4 @@
-"""Kind of the index database for words of texts and pieces of unspaced runs, for `match`."""
+"""The index kind `words`, for `match`: words of texts and pieces of unspaced runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from lockgate.pushdown import Comparison, Op, indexed_words, required_words
 from lockgate.pushdown.index import ValueKind
 
 WORDS = "words"
-# Digits of hashes, numbers and addresses: nearly each comes once, and all words together take less.
-_LEFT_OUT = r"\A(?:[0-9]+|[0-9a-f]{8,})\z"
+# Numbers and long hexadecimal words are excluded: nearly all of them are unique, and they would take more
+# space than all other words.
+_EXCLUDED = r"\A(?:[0-9]+|[0-9a-f]{8,})\z"
 
 
 class Words:
-    """Words in lower case, but for numbers and hexadecimal ones of eight digits or more; pieces of runs."""
+    """Lower-case words, except numbers and hexadecimal words of eight or more digits, and pieces of runs."""
 
-    # The first version took a run for a word, and what is written next to it for a part of that.
+    # The first version indexed an unspaced run and the letters next to it as one word.
     version = 2
 
     def accepts(self, data_type: DataType) -> bool:
@@ -29,18 +30,18 @@ class Words:
         return data_type.kind is Kind.VARCHAR
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-        """Return a hash of each word of each value, and of each piece of its runs."""
+        """Return the hashes of all words, and of all pieces of unspaced runs."""
         return _hashes(indexed_words(values.cast(pa.string())))
 
     def lookup_keys(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return the hashes of the words and pieces that are indexed; None if there is none."""
+        """Return the hashes of the indexed words and pieces of a search; None if there are none."""
         if comparison.op is not Op.MATCH or not comparison.literals[0].is_valid:
             return None
         texts = required_words(comparison.literals[0].as_py())
-        found = np.unique(_hashes(pa.array(texts, pa.string())))
-        return AskedKeys(found, every=True) if len(found) else None
+        hashes = np.unique(_hashes(pa.array(texts, pa.string())))
+        return AskedKeys(hashes, every=True) if len(hashes) else None
 
 
-def _hashes(found: pa.Array) -> npt.NDArray[np.uint64]:
-    indexed = found.filter(pc.invert(pc.match_substring_regex(found, _LEFT_OUT)))
+def _hashes(words_array: pa.Array) -> npt.NDArray[np.uint64]:
+    indexed = words_array.filter(pc.invert(pc.match_substring_regex(words_array, _EXCLUDED)))
     return hashed(ValueKind.TEXT, indexed.cast(pa.binary()))

@@ -81,7 +81,7 @@ def ids(table: Table, predicate: Predicate | None = None) -> list[int]:
 
 
 @pytest.mark.parametrize("place", [EMBEDDED, BESIDE])
-def test_files_are_left_out(catalog: Catalog, place: dict[str, str]) -> None:
+def test_file_indexes_skip_files(catalog: Catalog, place: dict[str, str]) -> None:
     table = make(catalog, ALL | place)
     fill(table)
     assert all((file.embedded_index is not None) is (place is EMBEDDED) for file in files(table))
@@ -129,7 +129,7 @@ def test_only_rows_that_may_match_are_decoded(catalog: Catalog, monkeypatch: pyt
     assert held > len(read) == 1
 
 
-def test_indexes_are_of_the_files_of_others_too(catalog: Catalog) -> None:
+def test_files_of_other_writers_are_indexed(catalog: Catalog) -> None:
     """Files that come without an index, as Spark's tasks write them, get theirs in the commit."""
     table = make(catalog, ALL | EMBEDDED)
     (message,) = table.write(rows(0))
@@ -211,7 +211,7 @@ def test_options_of_file_indexes_that_are_refused(
         make(catalog, options, columns, partition_keys=["day"])
 
 
-def test_a_cut_index_is_named_as_damage(catalog: Catalog) -> None:
+def test_a_truncated_index_is_reported_as_damage(catalog: Catalog) -> None:
     table = make(catalog, ALL | EMBEDDED)
     (message,) = table.write(rows(0))
     (file,) = message.added
@@ -304,6 +304,6 @@ def two_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, Table]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(predicates())
-def test_indexed_is_a_full_scan_and_a_filter(two_tables: tuple[Table, Table], predicate: Predicate) -> None:
+def test_an_indexed_scan_equals_a_full_scan(two_tables: tuple[Table, Table], predicate: Predicate) -> None:
     indexed, bare = two_tables
     assert ids(indexed, predicate) == ids(bare, predicate)

@@ -36,7 +36,7 @@ def advice(catalog: Catalog) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def test_what_was_searched_comes_first(catalog: Catalog) -> None:
+def test_advice_lists_searched_columns_first(catalog: Catalog) -> None:
     table = make(catalog, {})
     fill(table, 10)
     assert {row["searches"] for row in advice(catalog)} == {0}
@@ -60,7 +60,7 @@ def test_what_was_searched_comes_first(catalog: Catalog) -> None:
     assert {row["pruned_share"] for row in orders} == {round(1 - 10**-0.5, 6)}
 
 
-def test_no_more_columns_order_rows_than_files_can_be_divided_by(catalog: Catalog) -> None:
+def test_few_files_allow_few_sort_columns(catalog: Catalog) -> None:
     table = make(catalog, {"clustering.columns": "id"})
     fill(table, 8)
     for name, value in (("id", 1), ("host", "a"), ("size", 1.0), ("day", 1)):
@@ -72,7 +72,7 @@ def test_no_more_columns_order_rows_than_files_can_be_divided_by(catalog: Catalo
     assert (orders["id"]["is_indexed"], orders["id"]["saved_bytes"]) == (True, 0)
 
 
-def test_counts_are_of_the_tables_searched_last() -> None:
+def test_counts_are_kept_for_recently_searched_tables() -> None:
     found = Searches(most_tables=2)
     for table in ("a", "b", "a", "c"):
         scan = ScanPlanned(

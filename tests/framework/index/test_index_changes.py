@@ -47,7 +47,7 @@ def test_a_compaction_indexes_what_it_writes(catalog: Catalog) -> None:
     check(table, col("host") == "host-4")
 
 
-def test_deletions_by_vectors_leave_segments_as_they_are(catalog: Catalog) -> None:
+def test_deletion_vectors_do_not_change_segments(catalog: Catalog) -> None:
     table = make(catalog, {**OPTIONS, "deletion-vectors.enabled": "true"})
     fill(table, 3)
     before = covered(table)
@@ -100,7 +100,7 @@ def test_branches_have_the_segments_of_their_snapshots(catalog: Catalog) -> None
     check(table, col("host") == "a")
 
 
-def test_rollbacks_bring_back_segments(catalog: Catalog) -> None:
+def test_rollbacks_restore_segments(catalog: Catalog) -> None:
     table = make(catalog)
     fill(table, 4)
     names = [entry.file_name for entry in segments(table)]
@@ -231,7 +231,9 @@ def branched(catalog: Catalog, table: Table, number: int) -> Table:
 @given(
     st.lists(st.sampled_from(STEPS), max_size=6), st.lists(PREDICATES, min_size=3, max_size=6), st.integers()
 )
-def test_indexed_is_full_scan_then_filter(steps: list[str], predicates: list[Predicate], seed: int) -> None:
+def test_an_indexed_scan_equals_a_full_scan_after_any_changes(
+    steps: list[str], predicates: list[Predicate], seed: int
+) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         catalog = Catalog(folder)

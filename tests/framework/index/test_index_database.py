@@ -56,7 +56,7 @@ def test_values_are_looked_up(catalog: Catalog) -> None:
     assert step.by == "host = 'host-3' (5 segments)"
 
 
-def test_an_overwrite_begins_again_and_old_snapshots_keep_their_segments(catalog: Catalog) -> None:
+def test_an_overwrite_starts_new_segments_and_old_snapshots_keep_theirs(catalog: Catalog) -> None:
     table = make(catalog)
     fill(table, 3)
     table.create_tag("old")
@@ -72,7 +72,7 @@ def test_an_overwrite_begins_again_and_old_snapshots_keep_their_segments(catalog
     assert [each.name for each in there] == [entry.file_name for entry in segments(table)]
 
 
-def test_many_small_segments_become_one_in_the_commit_that_adds_the_next(catalog: Catalog) -> None:
+def test_a_commit_merges_many_small_segments(catalog: Catalog) -> None:
     table = make(catalog, {**OPTIONS, "index.merge-at": "4"})
     fill(table, 9)
     assert [entry.row_count for entry in segments(table)] == [9] or len(segments(table)) <= 4
@@ -113,9 +113,7 @@ def test_files_without_a_segment_are_read_until_the_index_is_built(catalog: Cata
     assert kept(table, col("id") == 7919 % 1009) == 1
 
 
-def test_a_build_that_is_killed_is_repeated_for_the_rest(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_continues_after_a_killed_call(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(catalog, {**OPTIONS, "index.write.enabled": "false"})
     fill(table, 4)
     assert segments(table) == []
@@ -134,7 +132,7 @@ def test_a_build_that_is_killed_is_repeated_for_the_rest(
     assert call(BuildIndex(), catalog)[:3] == (2, 2, 2)
 
 
-def test_merging_leaves_out_what_is_gone(catalog: Catalog) -> None:
+def test_merging_drops_removed_files_and_columns(catalog: Catalog) -> None:
     table = make(catalog, partition_keys=["day"])
     for number in range(6):
         table.append(rows(number))
@@ -168,7 +166,7 @@ def test_dropping_columns_and_everything(catalog: Catalog) -> None:
         call(DropIndex(), catalog, columns=["hots"])
 
 
-def test_merges_that_meet(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_merges(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two merges of the same segments the later one is done again, and nothing is lost."""
     table = make(catalog)
     fill(table, 3)
@@ -190,7 +188,7 @@ def test_merges_that_meet(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("harm", ["flipped", "cut", "missing", "body"])
-def test_a_damaged_segment_is_reported_and_knows_nothing(
+def test_a_damaged_segment_is_reported_and_ignored(
     catalog: Catalog, harm: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = make(catalog)
@@ -256,7 +254,7 @@ def test_blocks_of_a_file(catalog: Catalog) -> None:
     check(table, col("host") == "h55")
 
 
-def test_what_cannot_be_indexed_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+def test_unsupported_columns_are_refused_for_indexes(catalog: Catalog, tmp_path: Path) -> None:
     with pytest.raises(ColumnNotFoundError, match="did you mean 'host'"):
         make(catalog, {"index.values.columns": "hots"})
     with pytest.raises(OptionError, match="did you mean 'values'"):
@@ -285,7 +283,7 @@ def test_a_column_that_is_encrypted_later_leaves_the_segments(catalog: Catalog, 
     check(table, col("host") == "host-1")
 
 
-def test_auto_leaves_out_what_does_not_pay(catalog: Catalog) -> None:
+def test_auto_drops_unselective_columns(catalog: Catalog) -> None:
     table = make(catalog, {"index.values.columns": "auto"})
     fill(table, 2)
     for entry in segments(table):
@@ -306,7 +304,7 @@ def advice(catalog: Catalog, **arguments: Any) -> dict[tuple[str, str], tuple[An
 
 
 @pytest.mark.parametrize(("share", "left"), [("0.5", {"host", "id"}), ("0.05", {"host"}), ("0.001", set())])
-def test_auto_takes_columns_up_to_a_share_of_distinct_values(
+def test_auto_indexes_columns_up_to_a_share_of_distinct_values(
     catalog: Catalog, share: str, left: set[str]
 ) -> None:
     options = {"index.values.columns": "auto", "index.auto.max-distinct-share": share}
@@ -324,7 +322,7 @@ def test_auto_takes_columns_up_to_a_share_of_distinct_values(
         )
 
 
-def test_advice_is_what_an_index_then_costs_and_leaves_out(catalog: Catalog) -> None:
+def test_advice_equals_the_measured_cost_and_pruning(catalog: Catalog) -> None:
     table = make(catalog, {"index.values.columns": "size"})
     fill(table, 10)
     before = table.latest_snapshot()
@@ -371,7 +369,7 @@ def test_advice_about_some_columns_and_files(catalog: Catalog, tmp_path: Path) -
     assert {column for _, column in advice(secret)} == {"id", "size"}
 
 
-def test_a_segment_of_one_file_is_what_merging_makes_of_it(catalog: Catalog) -> None:
+def test_a_segment_of_one_file_equals_its_merge(catalog: Catalog) -> None:
     table = make(catalog)
     fill(table, 1)
     (entry,) = segments(table)

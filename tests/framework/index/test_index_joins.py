@@ -71,7 +71,7 @@ def joined(own: Table, *others: Table, predicate: Predicate | None = None) -> li
     return [answers[name] for name in sorted(answers, key=order.__getitem__)]
 
 
-def test_files_with_a_common_value_are_left(catalog: Catalog) -> None:
+def test_joins_keep_files_with_common_values(catalog: Catalog) -> None:
     own = make(catalog, "own", [["a", "b"], ["c"], ["d", None], [None]])
     other = make(catalog, "other", [["b", "x"], ["d"], [None]])
     assert joined(own, other) == [True, False, True, False]
@@ -127,7 +127,7 @@ def test_sides_without_an_index_are_not_planned(
     assert ByIndex(own).joins(candidates(own), columns) == [True, True]
 
 
-def test_damage_tells_nothing(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_segments_skip_no_joined_files(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:
     own = make(catalog, "own", [["a"], ["b"]])
     other = make(catalog, "other", [["a"]])
     (entry,) = entries_of(other, other.latest_snapshot())
@@ -148,7 +148,7 @@ def test_damage_tells_nothing(catalog: Catalog, caplog: pytest.LogCaptureFixture
         ((pa.date32(), pa.date32()), True),
     ],
 )
-def test_only_values_that_hash_alike_are_compared(
+def test_joins_compare_only_types_with_equal_hashes(
     catalog: Catalog, kinds: tuple[pa.DataType, pa.DataType], compared: bool
 ) -> None:
     own = make(catalog, "own", [[1], [2]], kinds[0])
@@ -173,7 +173,7 @@ def test_too_many_keys_are_not_compared(catalog: Catalog, monkeypatch: pytest.Mo
     own = make(catalog, "own", [["a"], ["b"], ["c"]])
     cheap, dear = make(catalog, "cheap", [["a"], ["b"]]), make(catalog, "dear", [["a", "e", "f", "g"]])
     assert joined(own, dear, cheap) == [True, False, False]
-    monkeypatch.setattr(joins, "MOST_PAIRS", 5)
+    monkeypatch.setattr(joins, "MAX_PAIRS", 5)
     assert joined(own, dear, cheap) == [True, True, False]
 
 
@@ -182,7 +182,9 @@ FILES = st.lists(st.lists(st.none() | st.sampled_from("abcdefgh"), max_size=4), 
 
 @settings(max_examples=examples(25), deadline=None)
 @given(own=FILES, others=st.lists(FILES, min_size=1, max_size=2))
-def test_no_partner_is_lost(own: list[list[str | None]], others: list[list[list[str | None]]]) -> None:
+def test_joins_lose_no_matching_row(
+    own: list[list[str | None]], others: list[list[list[str | None]]]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         catalog = Catalog(folder)
         catalog.create_namespace("db")

@@ -121,7 +121,7 @@ class TestWords(IndexKindConformance):
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.text(), max_size=6), st.text(min_size=1), st.integers(0, 5))
 @example(["ab", "cd"], "abcd", 0)
-def test_texts_have_the_pieces_of_what_they_hold(texts: list[str], piece: str, where: int) -> None:
+def test_texts_have_the_pieces_of_their_substrings(texts: list[str], piece: str, where: int) -> None:
     """Pieces lie within one text, whatever lies next to it; only a text that lacks one is left out."""
     kind, values = Ngrams(), list(texts)
     values.insert(min(where, len(values)), f"x{piece}y")
@@ -135,7 +135,7 @@ def test_texts_have_the_pieces_of_what_they_hold(texts: list[str], piece: str, w
     assert pieces == keys or any(letter in text for text in values for letter in "İıſ\N{KELVIN SIGN}")
 
 
-def test_scans_leave_out_files_without_a_text(catalog: Catalog) -> None:
+def test_scans_skip_files_without_a_text(catalog: Catalog) -> None:
     schema = pa.schema([("id", pa.int64()), ("command", pa.string())])
     options = {"index.ngrams.columns": "command"}
     table = catalog.create_table("db.t", Schema.from_arrow(schema, options=options))
@@ -156,7 +156,7 @@ def test_scans_leave_out_files_without_a_text(catalog: Catalog) -> None:
     assert table.read(predicate=col("command").contains("Tool2")).num_rows == 1
 
 
-def test_patterns_leave_out_files_in_any_combination(catalog: Catalog) -> None:
+def test_patterns_skip_files_in_any_combination(catalog: Catalog) -> None:
     schema = pa.schema([("id", pa.int64()), ("command", pa.string())])
     options = {"index.ngrams.columns": "command", "index.words.columns": "command"}
     table = catalog.create_table("db.t", Schema.from_arrow(schema, options=options))
@@ -182,7 +182,7 @@ def test_patterns_leave_out_files_in_any_combination(catalog: Catalog) -> None:
     assert files(~(command.like("%Tool%") | command.is_null())) == 4
 
 
-def test_unspaced_runs_leave_out_files_in_any_combination(catalog: Catalog) -> None:
+def test_unspaced_runs_skip_files_in_any_combination(catalog: Catalog) -> None:
     schema = pa.schema([("id", pa.int64()), ("title", pa.string())])
     options = {"index.words.columns": "title", "index.block-rows": "2"}
     table = catalog.create_table("db.t", Schema.from_arrow(schema, options=options))
@@ -220,7 +220,7 @@ def test_unspaced_runs_leave_out_files_in_any_combination(catalog: Catalog) -> N
         assert sum(len(split.files) for split in plain.scan(predicate=predicate).splits) == 1
 
 
-def test_blooms_of_few_values_leave_out_files(catalog: Catalog) -> None:
+def test_blooms_of_few_values_skip_files(catalog: Catalog) -> None:
     schema = pa.schema([("id", pa.int64()), ("tool", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(schema, options={"index.bloom.columns": "tool"}))
     for n in range(4):
@@ -241,7 +241,7 @@ def test_blooms_of_few_values_leave_out_files(catalog: Catalog) -> None:
     assert files(tool.is_null()) == 4
 
 
-def test_blooms_have_few_false_answers_up_to_the_rule() -> None:
+def test_blooms_have_few_false_positives() -> None:
     """One in 1,000 values a row of a block of 250,000: the bits of an absent value are seldom all there."""
     kind = Blooms()
     bits = kind.keys(pa.array([f"value {n}" for n in range(250)]), STRING)

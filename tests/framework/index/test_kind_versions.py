@@ -44,7 +44,7 @@ def kinds(table: Table) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("columns", ["host", "auto"])
-def test_older_segments_are_not_asked_and_built_again(
+def test_segments_of_older_versions_are_ignored_and_rebuilt(
     catalog: Catalog, first_version: pytest.MonkeyPatch, columns: str
 ) -> None:
     table = make(catalog, {"index.words.columns": columns, "index.values.columns": "host"})
@@ -104,9 +104,7 @@ def test_a_damaged_older_segment_stays_until_it_is_merged(
     check(table, col("host").match("host1"))
 
 
-def test_newer_versions_and_unknown_kinds_are_left_alone(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newer_versions_and_unknown_kinds_are_kept(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("words@3", "others", "others@2", "words@", "words@x", "values@2"):
         part = PartName(kind, HOST, "STRING")
         assert (kind_of(part), outdated_kind(part)) == (None, None)

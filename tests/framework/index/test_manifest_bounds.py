@@ -73,7 +73,7 @@ def test_only_manifests_that_may_match_are_opened(catalog: Catalog, reads: list[
     assert table.read(predicate=col("size") < 0).num_rows == 0
 
 
-def test_the_report_counts_what_was_not_opened(catalog: Catalog) -> None:
+def test_the_report_counts_skipped_manifests(catalog: Catalog) -> None:
     table = make(catalog, partition_keys=["day"])
     fill(table, 6)
     whole = plan(table, col("size").is_not_null()).report.total
@@ -85,7 +85,7 @@ def test_the_report_counts_what_was_not_opened(catalog: Catalog) -> None:
     assert "(1 of 6 opened)" in str(report)
 
 
-def test_partition_columns_are_judged_with_the_others(catalog: Catalog) -> None:
+def test_bounds_combine_partition_columns_and_others(catalog: Catalog) -> None:
     table = make(catalog, partition_keys=["day"])
     fill(table, 6)
     assert opened(table, col("day") == 1) == 2
@@ -95,7 +95,7 @@ def test_partition_columns_are_judged_with_the_others(catalog: Catalog) -> None:
     check(table, all_of(col("day") == 1, col("size") < 15))
 
 
-def test_merged_manifests_are_known_at_once(catalog: Catalog) -> None:
+def test_merged_manifests_have_bounds_at_once(catalog: Catalog) -> None:
     table = make(catalog, {**OPTIONS, "manifest.merge-min-count": "4"})
     fill(table, 12)
     snapshot = table.latest_snapshot()
@@ -145,7 +145,7 @@ def table_manifests(table: Table) -> int:
     return len(table.manifests.manifests(snapshot))
 
 
-def test_tables_with_keys_open_all(catalog: Catalog) -> None:
+def test_key_tables_open_all_manifests(catalog: Catalog) -> None:
     table = make(catalog, primary_keys=["name"])
     fill(table, 3)
     table.append(rows(0).set_column(1, "size", pa.array([900] * 5, pa.int32())))
@@ -153,7 +153,7 @@ def test_tables_with_keys_open_all(catalog: Catalog) -> None:
     check(table, col("size") == 1)
 
 
-def test_files_of_other_engines_are_read_until_they_are_known(catalog: Catalog) -> None:
+def test_manifests_of_other_engines_are_opened_until_they_have_bounds(catalog: Catalog) -> None:
     table = make(catalog)
     fill(table, 3)
     plain = catalog.alter_table("db.t", [SetOption("index.write.enabled", "false")])
@@ -232,7 +232,7 @@ def test_old_snapshots_and_branches_have_their_own(catalog: Catalog) -> None:
     check(table, col("size") == 21)
 
 
-def test_an_option_that_is_gone_takes_its_bounds_along(catalog: Catalog) -> None:
+def test_removing_the_option_removes_the_bounds(catalog: Catalog) -> None:
     table = make(catalog, {**OPTIONS, "index.values.columns": "name"})
     fill(table, 3)
     table = catalog.alter_table("db.t", [SetOption("index.bounds.columns", "at")])

@@ -33,12 +33,12 @@ def reloaded(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Table:
     """The table without what this process has kept of its index."""
     from lockgate.framework.index.database import bounds, index_segments
 
-    monkeypatch.setattr(bounds, "_parsed", index_segments.ImmutableCache(100_000))
+    monkeypatch.setattr(bounds, "_cache", index_segments.ImmutableCache(100_000))
     return catalog.load_table("db.t")
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "empty", "missing", "longer"])
-def test_damaged_bounds_are_reported_and_say_nothing(
+def test_damaged_bounds_are_reported_and_ignored(
     how: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = make(catalog)
@@ -59,7 +59,7 @@ def test_damaged_bounds_are_reported_and_say_nothing(
     assert opened(table, col("size") == 1) == 1, "the next commit writes them again"
 
 
-def test_what_unpacks_to_too_much_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_bombs_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lockgate.pushdown.index.inflate.MOST_BYTES", 2**20)
     packed = zlib.compress(b"[" * 2**22)
     with pytest.raises(CorruptFileError, match="holds more than"):
@@ -115,9 +115,7 @@ LIES: list[Any] = [
 
 
 @pytest.mark.parametrize("lie", range(len(LIES)))
-def test_words_that_no_writer_wrote_cost_nothing_but_reads(
-    lie: int, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forged_bounds_lose_no_rows(lie: int, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(catalog)
     fill(table, 4)
     rewritten(table, LIES[lie], monkeypatch)

@@ -132,7 +132,7 @@ def task_bytes(collector: SegmentCollector, rows: pa.Table, left_out: Sequence[s
 @pytest.mark.parametrize(
     "options", [OPTIONS, {**OPTIONS, "index.values.columns": "auto", "index.bloom.columns": "auto"}]
 )
-def test_the_segment_is_that_of_the_rows(
+def test_task_keys_give_the_segment_of_the_rows(
     catalog: Catalog, count: int, left_out: tuple[str, ...], options: dict[str, str]
 ) -> None:
     table = catalog.create_table("db.t", Schema.from_arrow(COLUMNS, options=options))
@@ -148,7 +148,7 @@ def test_the_segment_is_that_of_the_rows(
     assert rest.finish() == whole.finish()
 
 
-def test_rows_that_the_task_did_not_tell_of(catalog: Catalog) -> None:
+def test_keys_of_another_row_count_are_refused(catalog: Catalog) -> None:
     table = catalog.create_table("db.t", Schema.from_arrow(COLUMNS, options=OPTIONS))
     collector, rows = SegmentCollector(table), some_rows(10, 1)
     rest = collector.completing(task_bytes(collector, rows, ("host",)), 10).begin()
@@ -184,17 +184,17 @@ def lies() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", lies())
-def test_a_lie_is_refused(name: str) -> None:
+def test_wrong_task_keys_are_refused(name: str) -> None:
     with pytest.raises(InputError):
         read_keys(lies()[name], 1, 15, 10)
 
 
-def test_a_few_bytes_do_not_stand_for_a_file_of_any_size() -> None:
+def test_a_few_bytes_cannot_claim_billions_of_blocks() -> None:
     with pytest.raises(InputError, match="blocks of a file"):
         read_keys(written(2**62, 1, [b"\0"]), 1, 2**62, 1)
 
 
-def test_each_flipped_byte_is_noticed() -> None:
+def test_each_flipped_byte_is_detected() -> None:
     good = written(15, 10, [column([run(0, [1, 5]), run(1, [3])], [0], [0, 1], 2)])
     for at in range(len(good)):
         with pytest.raises(InputError):
@@ -259,7 +259,7 @@ def _finished(collector: SegmentCollector) -> bytes:
     return collection.finish()
 
 
-def test_files_of_keys_that_were_left_behind_are_orphans(catalog: Catalog) -> None:
+def test_abandoned_key_files_are_orphans(catalog: Catalog) -> None:
     table = catalog.create_table("db.t", Schema.from_arrow(COLUMNS, options=OPTIONS))
     table.append(some_rows(5, 1))
     (segment,) = Path(table.location, "index").iterdir()

@@ -78,7 +78,7 @@ def files(table: Table, *order: SortKey, limit: int, **wishes: Any) -> int:
     return sum(len(split.files) for split in plan.splits)
 
 
-def test_files_are_left_out(numbers: Table) -> None:
+def test_file_indexes_skip_files(numbers: Table) -> None:
     assert files(numbers, SortKey(("id",)), limit=5) == 1
     assert files(numbers, SortKey(("id",), descending=True, nulls_first=False), limit=15) == 2
     assert files(numbers, SortKey(("v",), descending=True), limit=10) == 1
