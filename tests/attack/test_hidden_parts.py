@@ -54,7 +54,7 @@ ATTACKS = {
         f"{RANGER}_engine.py::test_a_mode_goes_before_filters_of_tags_and_filters_of_resources_before_it",
     ),
     "namesakes of dropped columns": (
-        "framework/lineage/test_added_again.py::test_a_column_that_python_adds_again_starts_without_a_history",
+        "framework/lineage/test_added_again.py::test_a_column_added_again_by_python_starts_without_a_history",
     ),
     "tables replaced without their encryption": (
         "framework/store/confidential/test_replaced_encryption.py::test_no_value_lands_in_the_clear",
