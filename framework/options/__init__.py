@@ -2,6 +2,7 @@
 
 from lockgate.framework.options.changelog_options import *
 from lockgate.framework.options.clustering_options import *
+from lockgate.framework.options.conf_options import *
 from lockgate.framework.options.file_options import *
 from lockgate.framework.options.index_options import *
 from lockgate.framework.options.layout_options import *

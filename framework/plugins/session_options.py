@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options import Option, T
+from lockgate.framework.options import SESSION_OPTIONS, Option, T
 from lockgate.framework.plugins.process import plugins
 from lockgate.framework.plugins.session_confs import session_conf
 
@@ -25,18 +25,10 @@ def session_option(option: Option[T]) -> T:
     return option.value_of(text) if text else option.default
 
 
-# Settings that the connector or this package reads.
-_BUILT_IN = (
-    *("acts-for-others", "encryption.on-plaintext", "fixed-catalogs", "governed", "user"),
-    *("lineage", "lineage.literals", "lineage.on-drop", "lineage.on-plaintext", "lineage.reason"),
-    *("python", "python.start", "python.timeout"),
-    *("result.cache", "result.cache.size"),
-)
-
-
 def session_settings() -> frozenset[str]:
     """Return every setting `spark.lockgate.<key>` that the connector, this package or a plugin reads."""
-    return frozenset(f"{_PREFIX}{key}" for key in {*_BUILT_IN, *plugins().options("session")})
+    declared = (*SESSION_OPTIONS, *plugins().options("session").values())
+    return frozenset(f"{_PREFIX}{option.key}" for option in declared)
 
 
 def check_setting_names(settings: Iterable[str]) -> None:

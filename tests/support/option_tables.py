@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from lockgate.framework.governance.catalog_confs import DECLARED as POLICY_OPTIONS
 from lockgate.framework.lineage.lineage_options import DECLARED as LINEAGE_OPTIONS
-from lockgate.framework.options import Change, Effect, Option, merge_options
+from lockgate.framework.options import SESSION_OPTIONS, Change, Effect, Option, merge_options
 from lockgate.framework.options.option import REFUSED
 from lockgate.framework.options.table_options import ALL_OPTIONS, OWN_OPTIONS
 from lockgate.framework.store.streams.stream_options import STREAM_OPTIONS
@@ -23,6 +24,14 @@ _TABLES: Mapping[str, Iterable[Option[Any]]] = {
     "streams": STREAM_OPTIONS.values(),
     "lookup": LOOKUP_OPTIONS,
     "policies": POLICY_OPTIONS,
+    **{
+        f"sessions {start}": [
+            replace(each, key=f"spark.lockgate.{each.key}")
+            for each in SESSION_OPTIONS
+            if each.key.startswith(start)
+        ]
+        for start in ("lineage", "python", "result")
+    },
 }
 
 

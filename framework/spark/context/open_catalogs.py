@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.options import CATALOG_OPTIONS
 from lockgate.framework.plugins import current_principal, plugins
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _STRICT = "!strict"
 _SESSION_OPTIONS = frozenset({"warehouse", "keys"})
 # One for all, so that it has one handle.
 _NO_KEYS = NoKeys()
-_CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots", ON_PLAINTEXT.key}
 
 
 _MOST_PLANS = 10_000
@@ -263,7 +262,7 @@ def _check_options(name: str, options: Mapping[str, str]) -> None:
             f"catalog {name!r} has no warehouse: set spark.sql.catalog.{name}.warehouse "
             "to the folder of its tables"
         )
-    supported = {*_CATALOG_OPTIONS, *plugins().options("catalog")}
+    supported = {*(option.key for option in CATALOG_OPTIONS), *plugins().options("catalog")}
     for key in options:
         if key not in supported and not key.startswith("fs."):
             raise OptionError(
