@@ -107,6 +107,24 @@ def test_options_of_columns() -> None:
         o.TableOptions({"fields.v.aggregate-functions": "sum"})
 
 
+def test_an_option_of_columns_is_one_declaration() -> None:
+    """Known, parsed, typed and described by being in its module, as docs/how-to-change.md says."""
+    assert o.option_of("fields.a.b.count-limit") is o.COUNT_LIMIT
+    options = o.TableOptions({"fields.v.count-limit": "3"})
+    assert options.get_option(o.COUNT_LIMIT.of_column("v")) == 3
+    assert options.get_option(o.COUNT_LIMIT.of_column("w")) is None
+    with pytest.raises(OptionError, match=r"'fields\.v\.count-limit' cannot be 'x': expected a whole number"):
+        o.validate_option("fields.v.count-limit", "x")
+
+
+def test_a_refused_option_may_be_off() -> None:
+    o.validate_option("row-tracking.enabled", "false")
+    with pytest.raises(
+        OptionError, match=r"'row-tracking\.enabled' is Paimon's and not supported here: rows"
+    ):
+        o.validate_option("row-tracking.enabled", "true")
+
+
 def test_unknown_options_of_orc_are_errors_with_the_nearest_name() -> None:
     o.validate_option("orc.stripe.size", "1048576")
     with pytest.raises(OptionError, match=r"did you mean 'orc\.encrypt'"):
