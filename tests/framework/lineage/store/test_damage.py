@@ -227,7 +227,7 @@ def test_the_index_may_be_deleted_between_questions(segments: Segments, tmp_path
 
 
 @pytest.mark.parametrize(
-    "seconds", [1.0, pytest.param(20.0, marks=pytest.mark.long)], ids=["a second", "longer"]
+    "seconds", [1.0, pytest.param(8.0, marks=pytest.mark.long)], ids=["a second", "longer"]
 )
 def test_the_index_may_be_deleted_while_processes_ask(
     segments: Segments, tmp_path: Path, seconds: float
