@@ -30,12 +30,12 @@ _acting: ContextVar[Caller | Principal | None] = ContextVar("lockgate_acting", d
 
 
 @contextlib.contextmanager
-def acting_as(identity: Caller | Principal) -> Iterator[None]:
-    """Make `identity` the user of everything inside `with`, in this thread or task.
+def acting_as(who: Caller | Principal) -> Iterator[None]:
+    """Make `who` the user of everything inside `with`, in this thread or task.
 
     The hook `lockgate_principal` resolves a Caller to a Principal; a Principal stays as it is.
     """
-    token = _acting.set(identity)
+    token = _acting.set(who)
     try:
         yield
     finally:

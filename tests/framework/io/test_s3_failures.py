@@ -87,7 +87,7 @@ class Failing:
         if self._how in BEFORE:
             raise BEFORE[self._how]
         if self._how == "killed":
-            if threading.current_thread().name == "lockgate-events":
+            if threading.current_thread().name.startswith("lockgate observer"):
                 raise OSError("killed")  # this thread serves the whole process, which here lives on
             raise Killed
         if self._how == "lost":
