@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.merge.merge_options import merge_plan
     from lockgate.framework.store.merge.merge_plan import MergePlanJson
     from lockgate.framework.store.metadata.identifier import Identifier
-    from lockgate.framework.store.metadata.rename import policy_name
     from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
     from lockgate.framework.store.metadata.tag_files import Tag
     from lockgate.framework.store.pruning.candidates import candidate_of
@@ -68,16 +67,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.readable_files import stored_entries, visible_entries
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.scan_source import ScanSource
-    from lockgate.framework.store.scan.snapshot_selection import (
-        SNAPSHOT_SOURCE,
-        Between,
-        Selection,
-        number_called,
-        selection_of,
-        snapshot_called,
-    )
+    from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_SOURCE, Between, Selection
     from lockgate.framework.store.scan.table_scan import TableScan
-    from lockgate.framework.store.scan.table_selection import table_selection
     from lockgate.framework.store.schema.file_indexes import WantedIndex, value_kind_of, wanted_indexes
     from lockgate.framework.store.schema.schema import Schema, TableSchema
     from lockgate.framework.store.schema.table_indexes import (
@@ -90,11 +81,11 @@ if TYPE_CHECKING:
     from lockgate.framework.store.schema.unsupported_features import (
         check_known_types,
         check_readable,
-        check_unselected,
         check_writable,
     )
     from lockgate.framework.store.schema.wider_types import can_widen, common_type
     from lockgate.framework.store.system.row_batches import batches_of
+    from lockgate.framework.store.system.system_tables import METADATA_TABLES, ROW_TABLES
     from lockgate.framework.store.tables.catalog import Catalog
     from lockgate.framework.store.tables.replace import Replacement
     from lockgate.framework.store.tables.table import Table
@@ -109,6 +100,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY_STATS",
+    "METADATA_TABLES",
+    "ROW_TABLES",
     "SNAPSHOT_SOURCE",
     "AddColumn",
     "Between",
@@ -172,7 +165,6 @@ __all__ = [
     "changes_of",
     "check_known_types",
     "check_readable",
-    "check_unselected",
     "check_writable",
     "column_marks",
     "commit_messages",
@@ -190,14 +182,9 @@ __all__ = [
     "is_of_manifests",
     "merge_plan",
     "merged_columns",
-    "number_called",
-    "policy_name",
     "require_full_visibility",
     "require_unrestricted",
-    "selection_of",
-    "snapshot_called",
     "stored_entries",
-    "table_selection",
     "value_kind_of",
     "visibility",
     "visible_entries",
@@ -230,7 +217,6 @@ __getattr__ = lazy_attributes(
         ".merge.merge_options": "merge_plan",
         ".merge.merge_plan": "MergePlanJson",
         ".metadata.identifier": "Identifier",
-        ".metadata.rename": "policy_name",
         ".metadata.snapshot": "CommitKind Snapshot",
         ".metadata.tag_files": "Tag",
         ".pruning.candidates": "candidate_of",
@@ -243,19 +229,17 @@ __getattr__ = lazy_attributes(
         ".scan.readable_files": "stored_entries visible_entries",
         ".scan.scan": "ScanPlan",
         ".scan.scan_source": "ScanSource",
-        ".scan.snapshot_selection": (
-            "Between SNAPSHOT_SOURCE Selection number_called selection_of snapshot_called"
-        ),
+        ".scan.snapshot_selection": "SNAPSHOT_SOURCE Between Selection",
         ".scan.table_scan": "TableScan",
-        ".scan.table_selection": "table_selection",
         ".schema.file_indexes": "WantedIndex value_kind_of wanted_indexes",
         ".schema.schema": "Schema TableSchema",
         ".schema.table_indexes": (
             "IndexedField bounded_fields has_table_indexes indexed_fields is_of_manifests"
         ),
-        ".schema.unsupported_features": "check_known_types check_readable check_unselected check_writable",
+        ".schema.unsupported_features": "check_known_types check_readable check_writable",
         ".schema.wider_types": "can_widen common_type",
         ".system.row_batches": "batches_of",
+        ".system.system_tables": "METADATA_TABLES ROW_TABLES",
         ".tables.catalog": "Catalog",
         ".tables.replace": "Replacement",
         ".tables.table": "Table",

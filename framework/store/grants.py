@@ -10,7 +10,6 @@ from lockgate.framework.access import AccessRequest, Action, Decision, Principal
 from lockgate.framework.plugins import authorize, current_principal, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.metadata.rename import policy_name
 
 _CHANGES = frozenset({Action.UPDATE, Action.DELETE})
 
@@ -112,7 +111,7 @@ def _seen(table: TableHandle, principal: Principal, columns_of: TableHandle | No
 
 
 def _target(table: TableHandle) -> Target:
-    return Target("table", policy_name(table.identifier), table.identifier.branch, table.location)
+    return Target("table", table.identifier.policy_name, table.identifier.branch, table.location)
 
 
 def grant_by_name(
@@ -123,7 +122,7 @@ def grant_by_name(
     principal: Principal | None = None,
 ) -> Decision:
     """Return the decision about a table that need not exist yet; AccessDeniedError as `grant`."""
-    target = Target("table", policy_name(identifier), identifier.branch, location)
+    target = Target("table", identifier.policy_name, identifier.branch, location)
     return authorize(action, target, columns, principal)
 
 

@@ -15,9 +15,6 @@ import pyarrow as pa
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
-from lockgate.framework.store import CommitKind, Snapshot, check_readable, check_unselected
-from lockgate.framework.store.scan.readable_files import can_block
-from lockgate.framework.store.schema.unsupported_features import check_no_fallback_branch
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
 from lockgate.lookup.cache.cache_version import CacheVersion, DamagedVersionError, KeyedState, LookupResult
@@ -42,7 +39,7 @@ from lockgate.lookup.spec.planned_schema import with_nulls
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import Table
+    from lockgate.framework.store import Snapshot, Table
 
 _MOST_NAME_BYTES = 160
 
@@ -71,32 +68,6 @@ def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
     directory = CacheDirectory(local_path(location_of(table, spec)))
     directory.ensure()
     return directory
-
-
-def newest_target(table: Table) -> Snapshot | None:
-    """Return the snapshot to bring a cache to: the newest that changed rows, so that compaction causes no
-    work.
-
-    In some tables a compaction shows the rows that were committed before it (`readable_files`).
-    None if the table has no snapshot yet. Raises UnsupportedError for tables that cannot be read.
-    """
-    check_readable(table.schema)
-    check_unselected(table.schema)
-    check_no_fallback_branch(table.schema)
-    latest = table.latest_snapshot()
-    found = latest
-    while found is not None and not _changes_rows(table, found):
-        try:
-            found = table.snapshot(found.id - 1)
-        except SnapshotNotFoundError:
-            return latest
-    return found
-
-
-def _changes_rows(table: Table, snapshot: Snapshot) -> bool:
-    if snapshot.commit_kind is CommitKind.COMPACT:
-        return can_block(table.schema, snapshot)
-    return snapshot.commit_kind is not CommitKind.ANALYZE
 
 
 @checked_arguments
@@ -129,7 +100,7 @@ class LookupTable:
         if snapshot_id is not None:
             fresh = self._build_or_await(self.table.snapshot(snapshot_id))
         else:
-            newest = newest_target(self.table)
+            newest = self.table.newest_change()
             if newest is None:
                 return None
             fresh = self._of_newest(newest)
@@ -143,7 +114,7 @@ class LookupTable:
             try:
                 return self._build_or_await(newest)
             except SnapshotNotFoundError:
-                now = newest_target(self.table)
+                now = self.table.newest_change()
                 if now is None or now.id == newest.id:
                     raise
                 newest = now  # a writer has expired the one before
@@ -215,7 +186,7 @@ class LookupTable:
 
     def status(self) -> LookupTableStatus:
         """Return the snapshot in use and the newest one."""
-        newest = newest_target(self.table)
+        newest = self.table.newest_change()
         return LookupTableStatus(
             None if self._version is None else self._version.snapshot_id,
             None if newest is None else newest.id,
@@ -257,7 +228,7 @@ class PartialLookupTable(PrimaryKeyLookupTable):
         Returns None for a table without snapshots. If it fails, the old state stays in use.
         """
         started = time.monotonic()
-        snapshot = newest_target(self.table) if snapshot_id is None else self.table.snapshot(snapshot_id)
+        snapshot = self.table.newest_change() if snapshot_id is None else self.table.snapshot(snapshot_id)
         if snapshot is None:
             return None
         changes = self._cache.advance(snapshot)
@@ -319,7 +290,7 @@ def open_lookup(
     Raises ColumnNotFoundError, UnsupportedTypeError and OptionError if the lookup is impossible.
     """
     spec = make_spec(table, on, columns, where, options)
-    newest = newest_target(table)
+    newest = table.newest_change()
     kind = _KINDS[structure_of(table.schema, spec.keys)]
     if is_partial(table, spec, 0 if newest is None else newest.total_record_count):
         kind = PartialLookupTable

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.builder import fingerprint
-from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.driver.served_version import ServedState
 from lockgate.lookup.spec.lookup_options import LookupOptions
 from lockgate.lookup.spec.periods import covers
@@ -58,7 +57,7 @@ class Refresher:
         # One look at a time: the result of an earlier look must not replace that of a later one.
         with self._looking:
             started = time.monotonic()
-            newest = newest_target(self._table)
+            newest = self._table.newest_change()
             with self._changed:
                 before, self.target = self.target, newest
                 self._look_error, self._look_failures = None, 0

@@ -28,7 +28,7 @@ from lockgate.lookup.cache.version_info import CacheVersionInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
 from lockgate.lookup.driver.cache_hosts import CacheHost, CacheServers, LocalCacheHost
 from lockgate.lookup.driver.hosts import Hosts
-from lockgate.lookup.driver.lookup_tables import location_of, newest_target
+from lockgate.lookup.driver.lookup_tables import location_of
 from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, gone, shared_pinned_snapshots
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
@@ -202,7 +202,7 @@ class Lookup:
 
     def _is_far_behind(self, served: CacheVersionInfo) -> bool:
         limit = self._options.pending_snapshots
-        newest = None if limit is None else newest_target(self.table)
+        newest = None if limit is None else self.table.newest_change()
         return limit is not None and newest is not None and newest.id - served.snapshot_id > limit
 
     def _check_staleness(self) -> None:

@@ -18,7 +18,6 @@ from pyspark.sql import functions
 
 from lockgate.framework.spark import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
-from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.partial.choice import guessed_bytes
 from lockgate.lookup.spec.lookup_options import LookupOptions
 from lockgate.lookup.spec.lookup_spec import cached_layout
@@ -42,7 +41,7 @@ def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options:
     if None in keys + columns or "millis" in keys:
         return False
     if options.cache == "auto":
-        newest = newest_target(table)
+        newest = table.newest_change()
         rows = 0 if newest is None else newest.total_record_count
         return guessed_bytes(layout, rows) <= options.memory_max
     return options.cache == "memory"

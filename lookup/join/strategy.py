@@ -14,7 +14,6 @@ from lockgate.framework.spark import java_class
 from lockgate.lookup.cache.builder import check_mark, fingerprint
 from lockgate.lookup.cache.version_info import mark_of
 from lockgate.lookup.driver.lookup_registry import serving
-from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.lookup.driver.pinned_snapshots import PinnedSnapshots, shared_pinned_snapshots
 from lockgate.lookup.join.jvm import answers_in_jvm
 from lockgate.lookup.spec.lookup_options import lookup_options
@@ -60,7 +59,7 @@ def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
     if stream.isStreaming:
         # The plan is made once, before there is a batch. No batch can make the cache slow.
         return Choice(by_spark=False)
-    newest = newest_target(table)
+    newest = table.newest_change()
     table_rows = 0 if newest is None else _rows_of(table, spec, newest)
     rows = batch_rows(stream)
     large = rows is not None and is_large(rows, table_rows, spark_from(table, spec))
@@ -149,7 +148,7 @@ def snapshot_for_spark(
             (table.location, lookup_id), shared_pinned_snapshots(table, lookup_id)
         )
         pinned = pins.get(query_id, batch_id)
-    newest = newest_target(table)
+    newest = table.newest_change()
     if pinned is None:
         pinned = serving(cache_id(table, spec)) or (0 if newest is None else newest.id)
         if query_id is not None and batch_id is not None:

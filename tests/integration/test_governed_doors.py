@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from ranger_world import allow, deny, item, mask, policy, row_filter
 from spark_version import SPARK
 
-from lockgate.framework.store.system.system_tables import METADATA, ROWS
+from lockgate.framework.store.system.system_tables import METADATA_TABLES, ROW_TABLES
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_system_tables_tell_nothing_of_hidden_rows(world: World, people: str) ->
         world.sql(f"SELECT * FROM {database}.`people${name}`")
     # It shows rows as any query does, and hides them as one.
     assert world.sql(f"SELECT id FROM {database}.`people$ro`") == [(1,), (3,)]
-    for name in sorted((METADATA | ROWS) - open_to_all - {"ro"}):
+    for name in sorted((METADATA_TABLES | ROW_TABLES) - open_to_all - {"ro"}):
         with pytest.raises(AnalysisException, match=r"without row filter and masks|row-tracking"):
             world.sql(f"SELECT * FROM {database}.`people${name}`")
 
@@ -107,7 +107,7 @@ def test_who_may_read_nothing_learns_no_name(world: World, people: str) -> None:
     database = people.removesuffix(".people")
     world.put()
     statements = [
-        *(f"SELECT * FROM {database}.`people${name}`" for name in sorted(METADATA)),
+        *(f"SELECT * FROM {database}.`people${name}`" for name in sorted(METADATA_TABLES)),
         f"SELECT nosuch FROM {people}",
         f"SELECT * FROM {people} VERSION AS OF 'nosuch'",
         f"INSERT INTO {people} (nosuch) VALUES (1)",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from exact_rows import exact_rows, in_order
-from tracked_rows import ROWS, tracked_table
+from tracked_rows import ROW_TABLES, tracked_table
 from zoo import expected, unpack
 
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.system.system_tables import METADATA
+from lockgate.framework.store.system.system_tables import METADATA_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def test_rows_are_shown_as_paimon_shows_them(spark: SparkSession, zoo: str, name
 @pytest.mark.parametrize("name", ["dv_append_64", "dynamic_partitioned", "row_tracking"])
 def test_metadata_is_what_python_shows(spark: SparkSession, folder: Path, zoo: str, name: str) -> None:
     table = Catalog(folder).load_table(f"zoo.{name}")
-    for suffix in sorted(METADATA):
+    for suffix in sorted(METADATA_TABLES):
         found = spark.table(f"{zoo}.{name}.{suffix}").toArrow()
         assert found.column_names == table.system(suffix).column_names
         assert exact_rows(found) == exact_rows(table.system(suffix)), suffix
@@ -65,7 +65,7 @@ def test_tasks_read_the_pages_of_many_rows(
     monkeypatch.setattr("lockgate.framework.spark.operations.system_operations._PAGE_ROWS", 3)
     monkeypatch.setattr("lockgate.framework.store.system.row_batches.BATCH_ROWS", 2)
     table = Catalog(folder).load_table(f"zoo.{name}")
-    for suffix in sorted(METADATA):
+    for suffix in sorted(METADATA_TABLES):
         truth = table.system(suffix)
         found = spark.table(f"{zoo}.{name}.{suffix}")
         assert exact_rows(found.toArrow()) == exact_rows(truth), suffix
@@ -113,8 +113,8 @@ def test_columns_and_filters_of_rows_with_their_kinds(spark: SparkSession, zoo: 
 def test_rows_keep_their_ids(spark: SparkSession, folder: Path, zoo: str, form: str) -> None:
     tracked_table(Catalog(folder), form, f"zoo.tracked_{form}")
     table = f"{zoo}.tracked_{form}"
-    assert sorted(map(tuple, spark.table(table).collect())) == [row[:2] for row in ROWS]
-    assert sorted(map(tuple, spark.table(f"{table}.row_tracking").collect())) == ROWS
+    assert sorted(map(tuple, spark.table(table).collect())) == [row[:2] for row in ROW_TABLES]
+    assert sorted(map(tuple, spark.table(f"{table}.row_tracking").collect())) == ROW_TABLES
     moved = spark.sql(f"SELECT _SEQUENCE_NUMBER FROM {table}.row_tracking WHERE _ROW_ID = 1 AND k > 1")
     assert moved.collect() == [(2,)]
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from lockgate.framework.index.database.searches import SEARCHES
 from lockgate.framework.store import ManifestEntry, Table
-from lockgate.framework.store.schema.clustering import clustering_columns, why_unordered
 
 ORDER = "order"
 # Of d columns over N files each divides them into N ** (1 / d) parts: few files are soon no part at all.
@@ -52,14 +51,14 @@ def advised_orders(
         for name in schema.field_names
         if (columns is None or name in columns)
         and name not in schema.partition_keys
-        and why_unordered(schema, name) is None
+        and table.why_unordered(name) is None
     ]
     ran = {name: SEARCHES.of(table.location, name, _BOUNDED) for name in names}
     searched = sorted((name for name in names if ran[name].searches), key=lambda name: -ran[name].size)
     most = _FEW_COLUMNS if len(live) < _MANY_FILES else _MANY_COLUMNS
     chosen = searched[:most]
     pruned = 1 - len(live) ** (-1 / len(chosen)) if chosen and live else 0.0
-    ordered = clustering_columns(schema)
+    ordered = table.clustering_columns
     rows = []
     for name in searched:
         is_chosen = name in chosen

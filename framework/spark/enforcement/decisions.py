@@ -39,7 +39,7 @@ from lockgate.framework.spark.messages.rights_messages import (
     SystemRelation,
     UsedColumns,
 )
-from lockgate.framework.store import policy_name, whole_refusal
+from lockgate.framework.store import whole_refusal
 from lockgate.framework.store.confidential.withheld_keys import columns_named, needed_columns, withheld_keys
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def target_of(context: OperationContext, relation: RelationJson) -> Target:
 
 def _target_of(table: Table) -> Target:
     named = table.identifier
-    return Target("table", policy_name(named), named.branch, table.location)
+    return Target("table", named.policy_name, named.branch, table.location)
 
 
 def _table(context: OperationContext, relation: OurRelation) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import (
@@ -51,25 +50,17 @@ from lockgate.framework.spark.operations.system_operations import (
     loaded,
 )
 from lockgate.framework.store import (
+    METADATA_TABLES,
+    ROW_TABLES,
+    Identifier,
     Schema,
     Selection,
     check_readable,
     column_marks,
     grant,
-    snapshot_called,
-    table_selection,
     visibility,
     whole_refusal,
 )
-from lockgate.framework.store.metadata.generations import GENERATION
-from lockgate.framework.store.metadata.references import held_snapshot
-from lockgate.framework.store.metadata.rename import is_hidden
-from lockgate.framework.store.rows.row_kinds import why_no_statement
-from lockgate.framework.store.scan.snapshot_selection import snapshot_at
-from lockgate.framework.store.schema.clustering import clustering_columns
-from lockgate.framework.store.schema.defaults import default_sql
-from lockgate.framework.store.system.system_tables import METADATA, ROWS
-from lockgate.framework.store.system.warehouse_system_tables import warehouse_tables
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -154,7 +145,7 @@ def list_tables(context: OperationContext, request: NamespaceRequest) -> list[st
     if not request["namespace"]:
         return []
     if request["namespace"] == [SYSTEM_NAMESPACE]:
-        return warehouse_tables()
+        return context.requested_catalog().system_tables()
     return context.requested_catalog().list_visible_tables(context.namespace())
 
 
@@ -175,9 +166,9 @@ def load_table(context: OperationContext, request: LoadRequest) -> LoadAnswer:
         for action in sorted(context.privileges):
             grant(table, action)  # before Spark's errors name columns
     travels = request["version"] is not None or request["timestamp"] is not None
-    if suffix in METADATA:
+    if suffix in METADATA_TABLES:
         refuse_unseen(context, table)
-    if suffix and suffix not in ROWS:
+    if suffix and suffix not in ROW_TABLES:
         asked = _requested_snapshot_id(context, table, request) if travels else None
         return loaded(system=describe_system(context, table, suffix, asked))
     spec = _describe_at(context, table, request, travels=travels)
@@ -191,12 +182,12 @@ def _describe_at(
     if not travels:
         # The scan raises the error of an option that selects nothing: the user can then take the option away.
         with suppress(LockgateError):
-            own = Selection() if context.privileges else table_selection(table)
+            own = Selection() if context.privileges else table.selection()
             if own.snapshot_id:
-                table = table.with_schema(held_snapshot(table, own.snapshot_id).schema_id)
+                table = table.with_schema(table.held_snapshot(own.snapshot_id).schema_id)
         return describe(context, table, snapshot_id)
     check_readable(table.schema)
-    table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
+    table = table.with_schema(table.held_snapshot(snapshot_id).schema_id)
     return {**describe(context, table, snapshot_id), "time_travel": True}
 
 
@@ -204,12 +195,12 @@ def _requested_snapshot_id(context: OperationContext, table: Table, request: Loa
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
     if request["version"] is not None:
         try:
-            return snapshot_called(table, request["version"]).id
+            return table.held_snapshot(table.number_called(request["version"])).id
         except NotFoundError:
             refuse_unseen(context, table)  # the error names tags
             raise
     if request["timestamp"] is not None:
-        return snapshot_at(table, request["timestamp"] // 1000)
+        return table.snapshot_at(request["timestamp"] // 1000)
     latest = table.latest_snapshot()
     return 0 if latest is None else latest.id
 
@@ -220,11 +211,10 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
     # Policies act on each user's plans; this holds for all users.
     seen = visibility(table)
     marks = column_marks(table, seen)
-    struct = to_spark_json(schema.fields, opaque=True)
-    for field, column in zip(struct["fields"], schema.fields, strict=True):
-        default = default_sql(column)
-        if default is not None:
-            field["metadata"][SPARK_DEFAULT] = default
+    struct, defaults = to_spark_json(schema.fields, opaque=True), table.defaults
+    for field in struct["fields"]:
+        if field["name"] in defaults:
+            field["metadata"][SPARK_DEFAULT] = defaults[field["name"]]
         if field["name"] in marks:
             # Spark carries it with the column, even where a plan does not show the column's origin.
             field["metadata"][MARK] = json.dumps(marks[field["name"]])
@@ -233,7 +223,7 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
             field["metadata"][MASKED] = masked
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL
     buckets = schema.bucket_count
-    properties = {key: value for key, value in schema.options.items() if key != GENERATION}
+    properties = table.own_options
     if schema.primary_keys:
         properties["primary-key"] = ",".join(schema.primary_keys)
     if schema.comment:
@@ -245,9 +235,9 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
         "partitioning": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
         "sequence_fields": list(schema.sequence_fields),
-        "clustering": list(clustering_columns(schema)),
+        "clustering": list(table.clustering_columns),
         "marks_rows": schema.has_vectors and not schema.has_primary_key,
-        "refused_statements": why_no_statement(schema),
+        "refused_statements": table.refused_statements,
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         # Spark would write a LOCATION into SHOW CREATE TABLE if the catalog did not choose it.
         "properties": {
@@ -260,7 +250,7 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
         "scan_metrics": scan_metrics(table),
         "target_file_size": table.options.get_option(TARGET_FILE_SIZE),
         "snapshot_id": snapshot_id,
-        "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,
+        "commit_id": table.held_snapshot(snapshot_id).commit_id if snapshot_id else None,
         "schema_id": schema.id,
         "time_travel": False,
         "compares_states": _compares_states(table),
@@ -270,7 +260,7 @@ def describe(context: OperationContext, table: Table, snapshot_id: int) -> Table
 def _compares_states(table: Table) -> bool:
     """Say whether options of the table ask for the difference of two states."""
     try:
-        between = table_selection(table).between
+        between = table.selection().between
     except LockgateError:  # the scan raises it
         return False
     return between is not None and between.states == "diff"
@@ -289,19 +279,13 @@ def create_table_like(context: OperationContext, request: CreateLikeRequest) -> 
     """Create an empty table with the columns, keys and options of another one, and options of its own."""
     _check_free(context, [*request["namespace"], request["name"]])
     like = OperationContext(context.dispatcher, request["source"]).table().schema
-    own = _options(context, request["properties"])
-    schema = Schema(
-        tuple(replace(field, default=default_sql(field)) for field in like.fields),
-        like.partition_keys,
-        like.primary_keys,
-        {**{key: value for key, value in like.options.items() if key != GENERATION}, **own},
-        request["properties"].get("comment", like.comment),
-    )
-    return describe(context, context.requested_catalog().create_table(context.identifier(), schema), 0)
+    own, comment = _options(context, request["properties"]), request["properties"].get("comment")
+    made = context.requested_catalog().create_like(context.identifier(), like, own, comment)
+    return describe(context, made, 0)
 
 
 def _check_free(context: OperationContext, name: list[str]) -> None:
-    if name[0] == SYSTEM_NAMESPACE or "$" in name[-1] or is_hidden(name[-1]):
+    if name[0] == SYSTEM_NAMESPACE or "$" in name[-1] or Identifier(name[0], name[-1]).is_hidden:
         full = ".".join([context.catalog_name(), *name])
         raise InputError(f"a table cannot be called {full}: the name is reserved for Lockgate")
 

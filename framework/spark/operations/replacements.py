@@ -15,7 +15,6 @@ from lockgate.framework.spark.messages.shared_messages import Committed, TableRe
 from lockgate.framework.spark.messages.table_messages import CommitStagedRequest, StagedSpec, StageRequest
 from lockgate.framework.spark.operations.catalog_operations import describe, requested_schema
 from lockgate.framework.store import Identifier
-from lockgate.framework.store.metadata.rename import can_move, staged_identifier
 
 
 def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
@@ -26,7 +25,7 @@ def stage_table(context: OperationContext, request: StageRequest) -> StagedSpec:
         if not request["may_create"]:
             catalog.load_table(target)
         catalog.check_namespace(target.namespace)
-        staging = staged_identifier(target) if can_move(catalog) else target
+        staging = target.staged() if catalog.moves_tables else target
         return {
             "table": describe(context, catalog.create_table(staging, schema), 0),
             "staging": staging.name,

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import MaskedDataWarning, OptionError, warn_user
+from lockgate.errors import MaskedDataWarning, warn_user
 from lockgate.framework.access import ALLOWED, Decision, Visibility, answering_statement
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context.open_catalogs import strict
@@ -44,7 +44,6 @@ from lockgate.framework.spark.operations.system_operations import KEEP_DELETES, 
 from lockgate.framework.store import SNAPSHOT_SOURCE, visibility
 from lockgate.framework.store.confidential.column_visibility import require_keys
 from lockgate.framework.store.confidential.withheld_keys import key_uses
-from lockgate.framework.store.system.row_kind_tables import no_binlog_of_states
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -132,10 +131,8 @@ def _is_keepable(
 
     Rows that need a key do not outlive their query: a user who loses the key must lose them too.
     """
-    from lockgate.framework.store.pruning.file_options import FILE_OPTIONS
-
     is_pinned = reads_named_snapshot(table, request, partial(selected_by, context))
-    if not is_pinned or FILE_OPTIONS & table.schema.options.keys():
+    if not is_pinned or table.leaves_files_out:
         return False
     merging = any(split.merge for split in planned.splits)
     uses = key_uses(planned.schema, planned.schemas.values())
@@ -199,8 +196,7 @@ def _plan(
     from lockgate.framework.store import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, batch_properties(request["properties"]))
-    if view_of(request["name"]) == "binlog" and selected.between and selected.between.states == "diff":
-        raise no_binlog_of_states(table)
+    table.check_view(view_of(request["name"]), selected.between)
     late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
     drops = bool(late) and _drops_late_failures(context, request)
     required = _required(table, request)
@@ -305,38 +301,21 @@ def selected_by(
     properties: Mapping[str, str | None] | None = None,
 ) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
-    from lockgate.framework.store import (
-        Selection,
-        check_readable,
-        check_unselected,
-        selection_of,
-        table_selection,
-    )
-    from lockgate.framework.store.schema.unsupported_features import check_no_branch
+    from lockgate.framework.store import Selection, check_readable
 
     options = request["options"]
-    check_readable(table.schema)
     if SNAPSHOT_SOURCE.key in options:
+        check_readable(table.schema)
         source = snapshot_source(options[SNAPSHOT_SOURCE.key])
         return Selection(source.snapshot_id(context, table, options, properties or {}))
     timed = any("timestamp" in key.lower() for key in (*options, *table.schema.options))
-    zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
-    selected = selection_of(table, options, zone)
-    if request["time_travel"] or selected != Selection():
-        check_no_branch(table.schema)
-    if selected == Selection():
-        if request["time_travel"]:
-            return Selection(request["snapshot_id"])
-        if request["strict"] or request["changes_rows"] or context.privileges:
-            check_unselected(table.schema)  # rows that decide what is written are those of now
-        own = table_selection(table, zone)
-        return Selection(request["snapshot_id"]) if own == Selection() else own
-    if request["time_travel"]:
-        raise OptionError(
-            f"VERSION or TIMESTAMP AS OF and the options {', '.join(sorted(options))} contradict each other: "
-            "give one of them"
-        )
-    return selected
+    return table.selection_for(
+        options,
+        str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC",
+        snapshot=request["snapshot_id"],
+        travels=request["time_travel"],
+        writes=request["strict"] or request["changes_rows"] or bool(context.privileges),
+    )
 
 
 def warn_of_masks(table: Table, seen: Visibility, columns: set[str]) -> None:
@@ -382,7 +361,6 @@ def plan_answer(
     `stripes` are those to be read of some files, by path.
     """
     from lockgate.framework.store.confidential.integrity import IntegrityPolicy
-    from lockgate.framework.store.scan.snapshot_selection import split_sizes
 
     columns = planned.schema.field_names if planned.columns is None else planned.columns
     check_spark_types(planned.schema, columns, planned.schemas.values())
@@ -392,7 +370,7 @@ def plan_answer(
         uses = key_uses(planned.schema, planned.schemas.values())
         rights, withheld = rights_of_scan(context, table, uses, planned.schema if merging else None)
         scope = context.dispatcher.scopes.register(table.keys, withheld=withheld, rights=rights)
-    sizes = split_sizes(table, request["options"])
+    sizes = table.split_sizes(request["options"])
     stripes = stripes or {}
     return {
         "snapshot_id": planned.snapshot_id or 0,

@@ -16,7 +16,7 @@ from lockgate.framework.spark.messages.stream_messages import (
     RangeRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store import grant, number_called, require_unrestricted, visibility
+from lockgate.framework.store import grant, require_unrestricted, visibility
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -68,7 +68,7 @@ def plan(context: OperationContext, request: ChangesRequest) -> PlanAnswer:
 def _after(table: Table, start: RangeEnd) -> int | None:
     """Return the snapshot after which a range begins; None: with the oldest."""
     if start["version"] is not None:
-        return max(number_called(table, start["version"]) - start["inclusive"], 0)
+        return max(table.number_called(start["version"]) - start["inclusive"], 0)
     if start["micros"] is None:
         return None
     earlier = [
@@ -91,7 +91,7 @@ def _after(table: Table, start: RangeEnd) -> int | None:
 def _upto(table: Table, end: RangeEnd) -> int | None:
     """Return the last snapshot of a range; None: the newest."""
     if end["version"] is not None:
-        return number_called(table, end["version"]) - (not end["inclusive"])
+        return table.number_called(end["version"]) - (not end["inclusive"])
     if end["micros"] is None:
         return None
     found = [

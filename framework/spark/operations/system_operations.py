@@ -34,16 +34,16 @@ from lockgate.framework.spark.messages.scan_messages import (
 from lockgate.framework.spark.messages.shared_messages import QualifiedName, RowsJson
 from lockgate.framework.spark.messages.table_messages import LoadAnswer, SystemSpec, TableSpec, ViewSpec
 from lockgate.framework.store import (
+    METADATA_TABLES,
+    ROW_TABLES,
     SNAPSHOT_SOURCE,
+    Catalog,
     ReadRequest,
+    Selection,
     check_readable,
     grant,
     require_unrestricted,
-    selection_of,
 )
-from lockgate.framework.store.scan.snapshot_selection import SNAPSHOT_ID
-from lockgate.framework.store.system.system_tables import METADATA, ROWS, columns_of_system, system_batches
-from lockgate.framework.store.system.warehouse_system_tables import read_warehouse, warehouse_columns
 from lockgate.framework.types import to_spark_json, value_to_json
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def system_table(suffix: str) -> SystemTable:
     """Return the system table that a plugin adds under `suffix`; NotFoundError offers the nearest names."""
     tables = plugins().system_tables()
     if suffix not in tables:
-        hint = nearest(suffix, sorted({*tables, *METADATA, *ROWS}))
+        hint = nearest(suffix, sorted({*tables, *METADATA_TABLES, *ROW_TABLES}))
         raise NotFoundError(f"there is no system table ${suffix}{hint}")
     return tables[suffix]
 
@@ -82,7 +82,7 @@ def snapshot_source(suffix: str) -> SnapshotSource:
 def view_of(name: str) -> str | None:
     """Return the system table by which a name shows rows of a table; None for the table itself."""
     suffix = split_name(name)[1]
-    return suffix if suffix in ROWS else None
+    return suffix if suffix in ROW_TABLES else None
 
 
 def dotted_name(context: OperationContext) -> QualifiedName | None:
@@ -110,7 +110,7 @@ def loaded(
 def describe_of_warehouse(context: OperationContext) -> LoadAnswer:
     """Describe a table of the whole warehouse, such as `lake.sys.tables`."""
     try:
-        columns = warehouse_columns(context.request["name"])
+        columns = Catalog.system_columns(context.request["name"])
     except NotFoundError as error:
         return loaded(missing=str(error))
     return loaded(system=_system_spec(context, columns))
@@ -135,9 +135,9 @@ def describe_system(
     context: OperationContext, table: Table, suffix: str, snapshot_id: int | None
 ) -> SystemSpec:
     """Describe a system table of few rows, at a snapshot that time travel names."""
-    if suffix in METADATA and suffix not in plugins().system_tables():
-        selects = {} if snapshot_id is None else {SNAPSHOT_ID.key: str(snapshot_id)}
-        return _system_spec(context, columns_of_system(table, suffix), selects=selects)
+    if suffix in METADATA_TABLES and suffix not in plugins().system_tables():
+        selects = Selection(snapshot_id).options
+        return _system_spec(context, table.system_columns(suffix), selects=selects)
     made = system_table(suffix)
     single = getattr(made, "single_row", False)
     return _system_spec(context, made.schema(context, table), single_row=single)
@@ -147,7 +147,7 @@ def describe_view(table: Table, suffix: str, described: TableSpec) -> ViewSpec:
     """Describe a system table that shows rows of a table, which is described already."""
     check_readable(table.schema)
     fields = {field["name"]: field for field in described["schema"]["fields"]}
-    shown = to_spark_json(columns_of_system(table, suffix), opaque=True)
+    shown = to_spark_json(table.system_columns(suffix), opaque=True)
     for field in shown["fields"]:
         # Marks of decrypted columns, and masks that may be null, go along with the values.
         of_table = fields.get(field["name"], {})
@@ -160,14 +160,14 @@ def rows(context: OperationContext, request: SystemRowsRequest) -> SystemRowsAns
     """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         name = request["name"]
-        found = read_warehouse(context.requested_catalog(), name, request["columns"])
-        return _answer(request, warehouse_columns(name), found.to_batches())
+        found = context.requested_catalog().system(name, request["columns"])
+        return _answer(request, Catalog.system_columns(name), found.to_batches())
     suffix, table = split_name(request["name"])[1], context.table()
-    if suffix in METADATA and suffix not in plugins().system_tables():
+    if suffix in METADATA_TABLES and suffix not in plugins().system_tables():
         wanted = ReadRequest(
             columns=tuple(request["columns"]), snapshot_id=_selected(context, table, request)
         )
-        return _answer(request, columns_of_system(table, suffix), system_batches(table, suffix, wanted))
+        return _answer(request, table.system_columns(suffix), table.system_batches(suffix, wanted))
     made = system_table(suffix)
     if not getattr(made, "authorizes", False):
         require_unrestricted(table, grant(table, Action.SELECT, table.schema.field_names), f"${suffix}")
@@ -198,7 +198,7 @@ def _selected(context: OperationContext, table: Table, request: SystemRowsReques
     options = request["options"]
     timed = any("timestamp" in key.lower() for key in options)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
-    selected = selection_of(table, options, zone)
+    selected = table.selection(options, zone)
     if selected.between is not None:
         raise OptionError(f"{context.full_name()} shows one snapshot, not the changes of a range")
     return selected.snapshot_id

@@ -6,8 +6,6 @@ would find half a table.
 
 from __future__ import annotations
 
-import re
-import uuid
 from typing import TYPE_CHECKING
 
 from lockgate.errors import AlreadyExistsError, UnsupportedError
@@ -16,37 +14,6 @@ from lockgate.framework.store.metadata.identifier import Identifier, check_name
 
 if TYPE_CHECKING:
     from lockgate.framework.store.tables.catalog import Catalog
-
-# Tables on their way in or out, which no listing shows.
-_HIDDEN = "__lockgate_"
-_ON_ITS_WAY = re.compile(rf"{_HIDDEN}(staged|dropped)_[0-9a-f]{{32}}_(.+)", re.DOTALL)
-
-
-def is_hidden(name: str) -> bool:
-    """Tell whether a table is one that is being made or dropped, not to be listed."""
-    return name.startswith(_HIDDEN)
-
-
-def staged_identifier(target: Identifier) -> Identifier:
-    """Return a new name under which what is to become `target` can be made."""
-    return Identifier(target.namespace, f"{_HIDDEN}staged_{uuid.uuid4().hex}_{target.name}")
-
-
-def staged_for(identifier: Identifier) -> Identifier | None:
-    """Return the table that a staged one is to become, None for any other table."""
-    found = _ON_ITS_WAY.fullmatch(identifier.table)
-    return Identifier(identifier.namespace, found[2]) if found and found[1] == "staged" else None
-
-
-def policy_name(identifier: Identifier) -> str:
-    """Return the name by which policies know a table: its own, also while it is being made or dropped."""
-    found = _ON_ITS_WAY.fullmatch(identifier.table)
-    return f"{identifier.namespace}.{found[2] if found else identifier.table}"
-
-
-def can_move(catalog: Catalog) -> bool:
-    """Tell whether tables of the warehouse can be moved."""
-    return isinstance(catalog.file_system, MovesFolders)
 
 
 def rename_table(catalog: Catalog, source: str | Identifier, target: str | Identifier) -> None:
@@ -68,7 +35,7 @@ def rename_table(catalog: Catalog, source: str | Identifier, target: str | Ident
 
 def set_aside(catalog: Catalog, table: Identifier) -> str:
     """Take a table out of sight, to be deleted in peace, and return where it is then."""
-    hidden = Identifier(table.namespace, f"{_HIDDEN}dropped_{uuid.uuid4().hex}_{table.name}")
+    hidden = table.dropped()
     mover = _mover(catalog, f"table {table} cannot be set aside")
     mover.move_folder(catalog.location(table), catalog.location(hidden))
     return catalog.location(hidden)

@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.options import MERGE_ENGINE, NUM_LEVELS
 from lockgate.framework.store.deletion_vectors.snapshot_vectors import location_of, ranges_of
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorLocation
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.schema.unsupported_features import (
+    check_no_fallback_branch,
+    check_readable,
+    check_unselected,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.schema.schema import TableSchema
 
 POSTPONED = -2
@@ -101,6 +107,30 @@ def waits(entry: ManifestEntry, schema: TableSchema, snapshot: Snapshot) -> bool
 def can_block(schema: TableSchema, snapshot: Snapshot) -> bool:
     """Say whether rows of a table are shown by the compaction after the commit that wrote them."""
     return hides_level_0(schema, snapshot) or (schema.has_primary_key and schema.bucket_count == POSTPONED)
+
+
+def newest_change(table: TableHandle) -> Snapshot | None:
+    """Return the newest snapshot that may show other rows than the one before; None if there is none.
+
+    In some tables a compaction shows the rows that were committed before it. Raises UnsupportedError for
+    tables whose newest snapshot is not what queries read.
+    """
+    check_readable(table.schema)
+    check_unselected(table.schema)
+    check_no_fallback_branch(table.schema)
+    found = latest = table.latest_snapshot()
+    while found is not None and not _changes_rows(table, found):
+        try:
+            found = table.snapshot(found.id - 1)
+        except SnapshotNotFoundError:
+            return latest
+    return found
+
+
+def _changes_rows(table: TableHandle, snapshot: Snapshot) -> bool:
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        return can_block(table.schema, snapshot)
+    return snapshot.commit_kind is not CommitKind.ANALYZE
 
 
 def _hidden(files: FileTable, schema: TableSchema, snapshot: Snapshot) -> Mask:

@@ -145,6 +145,11 @@ class Selection:
     snapshot_id: int | None = None
     between: Between | None = None
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The read options that select the same snapshot."""
+        return {} if self.snapshot_id is None else {SNAPSHOT_ID.key: str(self.snapshot_id)}
+
 
 def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UTC") -> Selection:
     """Return what the read options of a query select; their case does not matter.
@@ -179,7 +184,7 @@ def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UT
     if key == TAG_NAME.key:
         return Selection(_tagged(table, text).id)
     if key == VERSION.key:
-        return Selection(snapshot_called(table, text).id)
+        return Selection(held_snapshot(table, number_called(table, text)).id)
     number = int(text)
     return Selection(held_snapshot(table, number).id if number else 0)
 
@@ -221,11 +226,6 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
             SPLIT_OPTIONS[name].value_of(text)
         found[name] = text
     return found
-
-
-def snapshot_called(table: TableHandle, version: str) -> Snapshot:
-    """Return the snapshot that a version names, as `number_called` does; NotFoundError if there is none."""
-    return held_snapshot(table, number_called(table, version))
 
 
 def number_called(table: TableHandle, version: str) -> int:

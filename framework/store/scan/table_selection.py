@@ -25,7 +25,11 @@ from lockgate.framework.store.scan.snapshot_selection import (
     Selection,
     selection_of,
 )
-from lockgate.framework.store.schema.unsupported_features import check_unselected
+from lockgate.framework.store.schema.unsupported_features import (
+    check_no_branch,
+    check_readable,
+    check_unselected,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -69,6 +73,33 @@ def table_selection(table: TableHandle, zone: str = "UTC") -> Selection:
     if mode == "compacted-full":
         return _compacted(table)
     return selection_of(table, given, zone) if named else Selection()
+
+
+def selection_for(
+    table: TableHandle, options: Mapping[str, str], zone: str, *, snapshot: int, travels: bool, writes: bool
+) -> Selection:
+    """Return what a query of an engine reads: what its options select, else what the table's own do, else
+    `snapshot`, the newest when it was analysed, or with `travels` the one that it names.
+
+    `writes`: what is written depends on the rows, which must be those of now.
+    """
+    check_readable(table.schema)
+    selected = selection_of(table, options, zone)
+    if travels or selected != Selection():
+        check_no_branch(table.schema)
+    if selected != Selection():
+        if travels:
+            raise OptionError(
+                f"VERSION or TIMESTAMP AS OF and the options {', '.join(sorted(options))} contradict each "
+                "other: give one of them"
+            )
+        return selected
+    if travels:
+        return Selection(snapshot)
+    if writes:
+        check_unselected(table.schema)
+    own = table_selection(table, zone)
+    return Selection(snapshot) if own == Selection() else own
 
 
 def _check_mode(mode: str, named: Mapping[str, str]) -> None:

@@ -27,6 +27,7 @@ from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.scan.snapshot_selection import Between
 
 _KINDS = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTER: "+U", RowKind.DELETE: "-D"}
 _TEXTS = pa.array([_KINDS[RowKind(number)] for number in range(4)])
@@ -108,12 +109,13 @@ def _kind_texts(kinds: pa.ChunkedArray | None, rows: int) -> pa.Array:
 # --- two states -------------------------------------------------------------------------------------
 
 
-def no_binlog_of_states(table: TableHandle) -> UnsupportedError:
-    """Return the error where the binlog is asked for the difference of two states."""
-    return UnsupportedError(
-        f"$binlog of table {table.identifier} is not defined between two states, and Paimon fails there: is "
-        "an update the new row, or both rows? $audit_log shows the new one"
-    )
+def check_view(table: TableHandle, name: str | None, between: Between | None) -> None:
+    """Raise UnsupportedError where the binlog is asked for the difference of two states."""
+    if name == "binlog" and between is not None and between.states == "diff":
+        raise UnsupportedError(
+            f"$binlog of table {table.identifier} is not defined between two states, and Paimon fails "
+            "there: is an update the new row, or both rows? $audit_log shows the new one"
+        )
 
 
 def changed_rows(table: TableHandle, request: ReadRequest) -> pa.Table:

@@ -25,7 +25,7 @@ from lockgate.framework.store.system.columns import ROW_KIND
 from lockgate.framework.store.system.row_kind_tables import (
     KindReader,
     changed_rows,
-    no_binlog_of_states,
+    check_view,
     planned_rows,
 )
 from lockgate.framework.types import BIGINT, DataField
@@ -64,8 +64,8 @@ def binlog(table: TableHandle, request: ReadRequest) -> Iterator[pa.RecordBatch]
 
     Raises UnsupportedError for the difference of two states.
     """
-    if difference_request(table, request) is not None:
-        raise no_binlog_of_states(table)
+    difference = difference_request(table, request)
+    check_view(table, "binlog", None if difference is None else difference.between)
     for part in _with_kinds(table, request):
         columns = [part[ROW_KIND], *(_wrapped(part[name]) for name in part.column_names[1:])]
         yield from pa.table(dict(zip(part.column_names, columns, strict=True))).to_batches()

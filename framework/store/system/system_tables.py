@@ -1,6 +1,7 @@
 """The system tables of a table, read as `t$<name>`: which there are, their columns and their rows.
 
-Those in `METADATA` are made of metadata alone; those in `ROWS` are read from data files, as the table is.
+Those in `METADATA_TABLES` are made of metadata alone; those in `ROW_TABLES` are read from data files, as the
+table is.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ _OF_ROWS: dict[str, Callable[[TableHandle, ReadRequest], Iterator[pa.RecordBatch
 # These count rows, hidden ones too.
 _COUNTING = frozenset({"snapshots", "tags"})
 
-METADATA = frozenset({*_OF_NOW, *_OF_SNAPSHOTS, *_OF_FILES})
-ROWS = frozenset(_OF_ROWS)
+METADATA_TABLES = frozenset({*_OF_NOW, *_OF_SNAPSHOTS, *_OF_FILES})
+ROW_TABLES = frozenset(_OF_ROWS)
 
 
 def columns_of_system(table: TableHandle, name: str) -> tuple[DataField, ...]:
@@ -87,9 +88,8 @@ def columns_of_system(table: TableHandle, name: str) -> tuple[DataField, ...]:
     if name == "row_tracking":
         check_row_tracking(table)
         return (*fields, *ROW_TRACKING_COLUMNS)
-    raise NotFoundError(
-        f"there is no system table ${name}{nearest(name, sorted(METADATA | ROWS))}; table {table.identifier}"
-    )
+    hint = nearest(name, sorted(METADATA_TABLES | ROW_TABLES))
+    raise NotFoundError(f"there is no system table ${name}{hint}; table {table.identifier}")
 
 
 def system_batches(
@@ -172,7 +172,7 @@ def read_system(table: TableHandle, name: str, request: ReadRequest | None = Non
 
 def _empty(table: TableHandle, name: str, request: ReadRequest | None) -> pa.Table:
     fields = columns_of_system(table, name)
-    if name in METADATA:
+    if name in METADATA_TABLES:
         return (
             arrow_schema(fields).empty_table().select(_names(table, name, fields, request or ReadRequest()))
         )

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.checked_arguments import checked_arguments
@@ -34,14 +35,15 @@ from lockgate.framework.store.ddl.planned_changes import announce_columns, annou
 from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming, whole_refusal
-from lockgate.framework.store.metadata.generations import current_schema, placed_after
+from lockgate.framework.store.metadata.generations import GENERATION, current_schema, placed_after
 from lockgate.framework.store.metadata.identifier import Identifier, check_name
 from lockgate.framework.store.metadata.paths import branch_folder, schema_folder, snapshot_folder
-from lockgate.framework.store.metadata.rename import is_hidden, rename_table, set_aside, staged_for
+from lockgate.framework.store.metadata.rename import rename_table, set_aside
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
 from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS, ExternalRoots
-from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.store.schema.defaults import default_sql
+from lockgate.framework.store.schema.schema import Schema, TableSchema
 from lockgate.framework.store.tables.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.tables.table import Table
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.tables.replace import Replacement
+    from lockgate.framework.types import DataField
 
 # Tables that are looked at to suggest one that the caller may see.
 _MOST_LOOKED_AT = 20
@@ -103,14 +106,28 @@ class Catalog:
             _log.warning("there was no warehouse at %s: created an empty one", self.warehouse)
 
     @named_errors
-    def system(self, name: str) -> pa.Table:
+    def system(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of `sys.<name>`, such as `tables`: all that the warehouse holds.
 
         NotFoundError offers the nearest names. Tables that the user may not read are omitted.
         """
         from lockgate.framework.store.system.warehouse_system_tables import read_warehouse
 
-        return read_warehouse(self, name)
+        return read_warehouse(self, name, columns)
+
+    @staticmethod
+    def system_tables() -> list[str]:
+        """Return the names that `system` knows, sorted."""
+        from lockgate.framework.store.system.warehouse_system_tables import warehouse_tables
+
+        return warehouse_tables()
+
+    @staticmethod
+    def system_columns(name: str) -> tuple[DataField, ...]:
+        """Return the columns of `sys.<name>`; NotFoundError offers the nearest names."""
+        from lockgate.framework.store.system.warehouse_system_tables import warehouse_columns
+
+        return warehouse_columns(name)
 
     # --- databases ---------------------------------------------------------------------------
 
@@ -210,8 +227,15 @@ class Catalog:
         return sorted(
             info.name
             for info in infos
-            if info.is_directory and not is_hidden(info.name) and self._schemas(info.path).ids()
+            if info.is_directory
+            and not Identifier(namespace, info.name).is_hidden
+            and self._schemas(info.path).ids()
         )
+
+    @property
+    def moves_tables(self) -> bool:
+        """Say whether tables of the warehouse can be moved at once."""
+        return isinstance(self.file_system, MovesFolders)
 
     def list_visible_tables(self, namespace: str) -> list[str]:
         """Return those of `list_tables` of which the caller may read anything."""
@@ -372,6 +396,20 @@ class Catalog:
         choice = on_plaintext or self.on_plaintext
         return replacement(table, with_encryption(str(table.identifier), table.schema, schema, choice))
 
+    def create_like(
+        self,
+        identifier: str | Identifier,
+        like: TableSchema,
+        options: Mapping[str, str],
+        comment: str | None = None,
+    ) -> Table:
+        """Create an empty table with the columns, keys, options and comment of another one, and its own."""
+        fields = tuple(replace(field, default=default_sql(field)) for field in like.fields)
+        kept = {key: value for key, value in like.options.items() if key != GENERATION}
+        comment = like.comment if comment is None else comment
+        schema = Schema(fields, like.partition_keys, like.primary_keys, {**kept, **options}, comment)
+        return self.create_table(identifier, schema)
+
     @named_errors
     def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
         """Give a table another name, in its database or in another one of the warehouse, at once.
@@ -380,7 +418,7 @@ class Catalog:
         cannot be renamed, as in object stores.
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
-        if staged_for(Identifier.parse(identifier)) != Identifier.parse(target):
+        if Identifier.parse(identifier).staged_for != Identifier.parse(target):
             grant_naming(self.load_table(identifier))
         self._grant(Action.CREATE, target)
         announce_table(self, Identifier.parse(identifier), "renamed")
@@ -401,7 +439,7 @@ class Catalog:
                 return
             self.load_table(parsed)
         # Anyone who may make a table may undo it before it is there.
-        self._grant(Action.CREATE if staged_for(parsed) else Action.DROP, parsed)
+        self._grant(Action.CREATE if parsed.staged_for else Action.DROP, parsed)
         announce_table(self, parsed, "dropped")
         self._drop(parsed)
 

@@ -21,7 +21,7 @@ from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
-from lockgate.framework.store.tables.table_history import TableHistory
+from lockgate.framework.store.tables.table_facts import TableFacts
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
@@ -38,7 +38,7 @@ Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[p
 
 
 @checked_arguments
-class Table(TableHistory):
+class Table(TableFacts):
     """A table with the schema that it had when it was loaded; each call looks up snapshots."""
 
     # The warehouse's choice for values of encrypted columns that a table would get in the clear.

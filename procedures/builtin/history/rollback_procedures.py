@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.store import Snapshot, Table, check_writable, number_called
+from lockgate.framework.store import Snapshot, Table, check_writable
 from lockgate.framework.store.history import restore, rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import ProcedureContext
@@ -90,7 +90,7 @@ def _target(table: Table, procedure: str, arguments: _RollbackArguments) -> Snap
             raise InputError(
                 f"{procedure}: version is empty: give the number of a snapshot or the name of a tag"
             )
-        number = number_called(table, version)
+        number = table.number_called(version)
         ids = {str(each.id) for each in table.snapshots()}
         if version in ids and number != int(version):
             # What is removed cannot be brought back.

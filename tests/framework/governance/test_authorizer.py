@@ -21,7 +21,6 @@ from lockgate.framework.governance.row_filters import parsed
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.metadata.identifier import Identifier
-from lockgate.framework.store.metadata.rename import staged_identifier
 from lockgate.pushdown import filter_table
 
 ANN, BOB = Principal("ann", frozenset({"staff"})), Principal("bob")
@@ -275,7 +274,7 @@ def test_other_row_filters_are_refused(text: str) -> None:
 
 def test_a_table_in_the_making_has_the_policies_of_its_own_name(governed: Governed) -> None:
     """As CREATE TABLE ... AS SELECT makes one: under a name that no policy can know."""
-    mine, staged = Identifier("db", "mine"), staged_identifier(Identifier("db", "mine"))
+    mine, staged = Identifier("db", "mine"), Identifier("db", "mine").staged()
     catalog = governed.catalog(ANN)
     with pytest.raises(AccessDeniedError, match=r"CREATE on table db\.mine is denied to user 'ann'"):
         catalog.create_table(staged, Schema.from_arrow(ROWS.schema))
@@ -292,7 +291,7 @@ def test_a_table_in_the_making_has_the_policies_of_its_own_name(governed: Govern
     catalog.rename_table(staged, mine)
     with pytest.raises(AccessDeniedError, match=r"DROP on table db\.mine"):
         catalog.drop_table(mine)
-    undone = staged_identifier(mine)
+    undone = mine.staged()
     catalog.create_table(undone, Schema.from_arrow(ROWS.schema))
     with pytest.raises(AccessDeniedError, match=r"CREATE on table db\.mine"):
         governed.catalog(BOB).drop_table(undone)
@@ -301,7 +300,7 @@ def test_a_table_in_the_making_has_the_policies_of_its_own_name(governed: Govern
 
 def test_a_table_in_the_making_shows_nothing_that_its_own_name_does_not(governed: Governed) -> None:
     governed.put(allow("lake.db.*.*", users=["ann"]), deny("lake.db.mine.*", users=["ann"]))
-    staged = staged_identifier(Identifier("db", "mine"))
+    staged = Identifier("db", "mine").staged()
     plugins().unregister("governance-of-a-test")
     governed.catalog().create_table(staged, Schema.from_arrow(ROWS.schema)).append(ROWS)
     plugins().register(governed.authorizer, "governance-of-a-test")

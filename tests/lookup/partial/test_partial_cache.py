@@ -15,7 +15,7 @@ from lookup_world import SCHEMA, World, rows
 from lockgate.errors import SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store.tables.table import Table
 from lockgate.lookup.cache.cache_version import KeyedState
-from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec, newest_target, open_lookup
+from lockgate.lookup.driver.lookup_tables import PartialLookupTable, make_spec, open_lookup
 from lockgate.lookup.partial.cached_rows import CachedRows
 from lockgate.lookup.partial.choice import is_partial
 from lockgate.lookup.partial.key_reader import KeyReader
@@ -93,7 +93,7 @@ def test_partial_full_and_table_agree_over_random_commits(world: World, seed: in
             table.rollback(served[-2])
             served = [number for number in served if number <= served[-2]]
         partial.refresh(), full.refresh()
-        newest = newest_target(table)
+        newest = table.newest_change()
         assert newest is not None
         served.append(newest.id)
         asked = [rng.randrange(330) for _ in range(60)]

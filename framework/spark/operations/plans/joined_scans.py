@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, overload
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, JoinedColumn, JoinPruner, plugins
 from lockgate.framework.store import SNAPSHOT_SOURCE, candidate_of
-from lockgate.framework.store.handle import read_branch
 from lockgate.framework.types import partition_key
 from lockgate.pushdown import Step, columns_of, from_json
 
@@ -97,7 +96,7 @@ def _joined(
 
 def reads_named_snapshot(table: Table, request: ScanRequest, selected_by: SelectedBy) -> bool:
     """Say whether each plan of a scan reads the snapshot that the request names, whatever happens between."""
-    if SNAPSHOT_SOURCE.key in request["options"] or read_branch(table.schema) is not None:
+    if SNAPSHOT_SOURCE.key in request["options"] or table.reads_branch:
         return False
     selected = selected_by(table, request)
     return selected.between is None and selected.snapshot_id == request["snapshot_id"]

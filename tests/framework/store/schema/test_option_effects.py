@@ -18,7 +18,6 @@ from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.scan.snapshot_selection import Between
 from lockgate.framework.store.scan.table_selection import SELECTING as OPTIONS_HONOURED
-from lockgate.lookup.driver.lookup_tables import newest_target
 from lockgate.pushdown import Aggregate, Function, col
 
 MakeTable = Callable[..., Table]
@@ -112,7 +111,7 @@ def test_an_option_that_changes_rows_is_refused_by_its_name(
         lambda: table.aggregate(count),
         lambda: table.aggregate(count, snapshot_id=1),
         lambda: list(table.changes(0, 1)),
-        lambda: newest_target(table),
+        lambda: table.newest_change(),
     ):
         with pytest.raises(UnsupportedError, match=f"option '{key}' = '{value_of(key)}' cannot be read: .+"):
             read()
@@ -150,7 +149,7 @@ def test_an_option_that_selects_is_refused_unless_the_query_selects(
         table.read,
         lambda: table.scan(col("id") == 1),
         lambda: table.aggregate(count),
-        lambda: newest_target(table),
+        lambda: table.newest_change(),
     ):
         with pytest.raises(UnsupportedError, match=f"option '{key}' = .* cannot be read as they stand"):
             read()

@@ -15,7 +15,7 @@ from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
 from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.system.file_sums import FileSums, shown_files, sums_by, total_of
-from lockgate.framework.store.system.system_tables import METADATA
+from lockgate.framework.store.system.system_tables import METADATA_TABLES
 from lockgate.framework.types import BIGINT, STRING
 from lockgate.pushdown import col
 
@@ -94,7 +94,7 @@ def test_columns_that_nobody_asks_for_are_not_made(evolved: Table, monkeypatch: 
     assert evolved.system("files", columns=[]).num_rows == 4
 
 
-@pytest.mark.parametrize("name", sorted(METADATA))
+@pytest.mark.parametrize("name", sorted(METADATA_TABLES))
 def test_each_column_alone_is_that_of_all(evolved: Table, name: str) -> None:
     every = evolved.system(name)
     for column in every.column_names:

@@ -14,7 +14,7 @@ from zoo import expected, unpack
 from lockgate.errors import LockgateError, NotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
-from lockgate.framework.store.system.system_tables import METADATA, ROWS, columns_of_system
+from lockgate.framework.store.system.system_tables import METADATA_TABLES, ROW_TABLES, columns_of_system
 from lockgate.framework.store.system.texts import sql_type
 from lockgate.framework.store.system.warehouse_system_tables import read_warehouse
 from lockgate.framework.types import DataField, row
@@ -36,7 +36,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
 
 def test_every_system_table_is_here() -> None:
     made = {name for shown in SHOWN.values() for name in shown}
-    assert made == METADATA | ROWS
+    assert made == METADATA_TABLES | ROW_TABLES
 
 
 def spelled(columns: tuple[DataField, ...]) -> str:
@@ -60,7 +60,7 @@ def plain(name: str, rows: list[list[Any]]) -> list[list[Any]]:
     return sorted(found, key=json.dumps)
 
 
-@pytest.mark.parametrize("name", sorted(METADATA))
+@pytest.mark.parametrize("name", sorted(METADATA_TABLES))
 def test_metadata_is_shown_as_paimon_shows_it(catalog: Catalog, name: str) -> None:
     for table in TABLES:
         loaded = catalog.load_table(f"zoo.{table}")
@@ -69,7 +69,7 @@ def test_metadata_is_shown_as_paimon_shows_it(catalog: Catalog, name: str) -> No
         assert plain(name, rows) == plain(name, SHOWN[table][name]["rows"]), table
 
 
-@pytest.mark.parametrize("name", sorted(ROWS))
+@pytest.mark.parametrize("name", sorted(ROW_TABLES))
 def test_rows_are_shown_as_paimon_shows_them(catalog: Catalog, name: str) -> None:
     for table in sorted(set(TABLES) - UNREAD):
         loaded = catalog.load_table(f"zoo.{table}")

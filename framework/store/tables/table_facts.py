@@ -1,0 +1,143 @@
+"""Methods of a table by which engines learn what it holds, what its options select, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from lockgate.checked_arguments import checked_arguments
+from lockgate.framework.store.tables.table_history import TableHistory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store.scan.snapshot_selection import Between, Selection
+    from lockgate.framework.types import DataField
+
+
+@checked_arguments
+class TableFacts(TableHistory):
+    """The facts that engines ask of a table, by methods of `Table`."""
+
+    # --- snapshots ---------------------------------------------------------------------------
+
+    def selection(self, options: Mapping[str, str] | None = None, zone: str = "UTC") -> Selection:
+        """Return what the read options of a query select; without any, what the table's own options do.
+
+        See `snapshot_selection.selection_of` and `table_selection.table_selection`.
+        """
+        from lockgate.framework.store.scan.snapshot_selection import selection_of
+        from lockgate.framework.store.scan.table_selection import table_selection
+
+        return table_selection(self, zone) if options is None else selection_of(self, options, zone)
+
+    def held_snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return a snapshot that exists, or has expired and is held by a tag; SnapshotNotFoundError else."""
+        from lockgate.framework.store.metadata.references import held_snapshot
+
+        return held_snapshot(self, snapshot_id)
+
+    def number_called(self, version: str) -> int:
+        """Return the number of the snapshot that a version names; see `snapshot_selection.number_called`."""
+        from lockgate.framework.store.scan.snapshot_selection import number_called
+
+        return number_called(self, version)
+
+    def snapshot_at(self, millis: int) -> int:
+        """Return the newest snapshot of a time or before, in milliseconds; NotFoundError if there is none."""
+        from lockgate.framework.store.scan.snapshot_selection import snapshot_at
+
+        return snapshot_at(self, millis)
+
+    def newest_change(self) -> Snapshot | None:
+        """Return the newest snapshot that may show other rows than the one before; None if there is none."""
+        from lockgate.framework.store.scan.readable_files import newest_change
+
+        return newest_change(self)
+
+    def selection_for(
+        self, options: Mapping[str, str], zone: str, *, snapshot: int, travels: bool, writes: bool
+    ) -> Selection:
+        """Return what a query of an engine reads; see `table_selection.selection_for`."""
+        from lockgate.framework.store.scan.table_selection import selection_for
+
+        return selection_for(self, options, zone, snapshot=snapshot, travels=travels, writes=writes)
+
+    # --- what options say --------------------------------------------------------------------
+
+    @property
+    def own_options(self) -> dict[str, str]:
+        """The options that users gave, without those by which replacements are kept apart."""
+        from lockgate.framework.store.metadata.generations import GENERATION
+
+        return {key: value for key, value in self.schema.options.items() if key != GENERATION}
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The defaults of columns, as Spark's SQL spells them."""
+        from lockgate.framework.store.schema.defaults import default_sql
+
+        found = ((field.name, default_sql(field)) for field in self.schema.fields)
+        return {name: default for name, default in found if default is not None}
+
+    @property
+    def clustering_columns(self) -> tuple[str, ...]:
+        """The columns by which writers order new rows."""
+        from lockgate.framework.store.schema.clustering import clustering_columns
+
+        return clustering_columns(self.schema)
+
+    @property
+    def refused_statements(self) -> dict[str, str]:
+        """Why statements that change rows one by one would not do what they say, by their names."""
+        from lockgate.framework.store.rows.row_kinds import why_no_statement
+
+        return why_no_statement(self.schema)
+
+    @property
+    def reads_branch(self) -> bool:
+        """Say whether options of the table have partitions read from a branch."""
+        from lockgate.framework.store.handle import read_branch
+
+        return read_branch(self.schema) is not None
+
+    @property
+    def leaves_files_out(self) -> bool:
+        """Say whether options of the table leave files out, whichever snapshot is read."""
+        from lockgate.framework.store.pruning.file_options import has_file_options
+
+        return has_file_options(self.schema)
+
+    def why_unordered(self, name: str) -> str | None:
+        """Return why rows cannot be ordered by a column; None if they can."""
+        from lockgate.framework.store.schema.clustering import why_unordered
+
+        return why_unordered(self.schema, name)
+
+    def split_sizes(self, options: Mapping[str, str]) -> dict[str, int | None]:
+        """Return what a query's options, else the table's, say of splits, in bytes by option."""
+        from lockgate.framework.store.scan.snapshot_selection import split_sizes
+
+        return split_sizes(self, options)
+
+    # --- system tables -----------------------------------------------------------------------
+
+    def system_columns(self, name: str) -> tuple[DataField, ...]:
+        """Return the columns of `t$<name>`; NotFoundError offers the nearest names."""
+        from lockgate.framework.store.system.system_tables import columns_of_system
+
+        return columns_of_system(self, name)
+
+    def check_view(self, name: str | None, between: Between | None) -> None:
+        """Raise UnsupportedError if `t$<name>`, which shows rows, cannot show a range of snapshots."""
+        from lockgate.framework.store.system.row_kind_tables import check_view
+
+        check_view(self, name, between)
+
+    def system_batches(self, name: str, request: ReadRequest | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `t$<name>` piece by piece; see `system_tables.system_batches`."""
+        from lockgate.framework.store.system.system_tables import system_batches
+
+        return system_batches(self, name, request)
