@@ -3,7 +3,7 @@
 from lockgate.framework.access.access_request import AccessRequest, Action, Target
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
 from lockgate.framework.access.mask import SHA256, Mask, stricter
-from lockgate.framework.access.masked_sql import NULL, is_text, mask_sql
+from lockgate.framework.access.masked_sql import NULL, columns_named, is_text, mask_sql
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
 from lockgate.framework.access.sql_literals import mask_literals
@@ -28,6 +28,7 @@ __all__ = [
     "Visibility",
     "answering_statement",
     "as_sql",
+    "columns_named",
     "combined",
     "combined_sql",
     "current_statement",

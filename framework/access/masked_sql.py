@@ -6,6 +6,9 @@ redacted floating-point numbers). The connector adds a cast to the column's type
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from lockgate.framework.access.mask import Mask
 from lockgate.pushdown import sql_name
 
@@ -24,6 +27,9 @@ _CHARACTER_CLASSES = (
     (r"[\p{C}\p{Pi}\p{Pf}]", "\u06dd"),
 )
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+
+
+_WORD = re.compile(r"\w+")
 
 
 def mask_sql(mask: Mask, column: str, kind: str) -> str | None:
@@ -61,3 +67,18 @@ def _redact(column: str, kind: str) -> str:
     if kind == "DATE":
         return f"trunc({column}, 'YEAR')"
     return f"date_trunc('YEAR', {column})" if kind.startswith("TIMESTAMP") else NULL
+
+
+def columns_named(texts: Iterable[str], columns: Iterable[str]) -> frozenset[str]:
+    """Return the columns that expressions of SQL may name, in doubt more."""
+    lowered = [text.lower() for text in texts]
+    words = {word for text in lowered for word in _WORD.findall(text)}
+    return frozenset(
+        name
+        for name in columns
+        if (name.lower() in words if _WORD.fullmatch(name) else _is_in(name, lowered))
+    )
+
+
+def _is_in(name: str, texts: Iterable[str]) -> bool:
+    return any(name.lower().replace("`", "``") in text for text in texts)

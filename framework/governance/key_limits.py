@@ -10,17 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from lockgate.framework.access import NULL, Action, Mask, mask_sql
+from lockgate.framework.access import NULL, Action, Mask, columns_named, mask_sql
 from lockgate.framework.governance.requests.access_requests import access_requests
 from lockgate.framework.governance.sql_masks import ORC_MASKS
 from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt, split
-from lockgate.framework.store.confidential.withheld_keys import (
-    columns_named,
-    is_found_in_files,
-    key_uses,
-    sort_columns,
-)
+from lockgate.framework.store import key_uses, sort_columns
 from lockgate.procedures import ProcedureContext, TableName, TypedProcedure
 
 if TYPE_CHECKING:
@@ -61,7 +56,7 @@ def column_keys(schema: TableSchema) -> dict[str, ColumnKeys]:
     masks = {
         use.column: _sql(use.mask, types[use.column])
         for use in key_uses(schema, ())
-        if use.column and use.mask and is_found_in_files(use.mask, types[use.column])
+        if use.column and use.mask and use.is_found_in_files(types[use.column])
     }
     return {
         name: ColumnKeys(named.get(name), frozenset(keys), types[name], masks.get(name))

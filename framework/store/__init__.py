@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     )
     from lockgate.framework.store.confidential.confidential_columns import confidential_in
     from lockgate.framework.store.confidential.exposures import Exposure, exposures
+    from lockgate.framework.store.confidential.withheld_keys import (
+        KeyUse,
+        key_uses,
+        needed_columns,
+        sort_columns,
+        withheld_keys,
+    )
     from lockgate.framework.store.ddl.merged_columns import changes_of, merged_columns
     from lockgate.framework.store.ddl.schema_changes import (
         AddColumn,
@@ -52,7 +59,6 @@ if TYPE_CHECKING:
         ManifestEntry,
         ManifestFileMeta,
     )
-    from lockgate.framework.store.merge.merge_options import merge_plan
     from lockgate.framework.store.merge.merge_plan import MergePlanJson
     from lockgate.framework.store.metadata.identifier import Identifier
     from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
@@ -61,7 +67,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.rows.bucket import assign_buckets
     from lockgate.framework.store.rows.row_kinds import KindsJson
-    from lockgate.framework.store.scan.matching_rows import StripeRange
+    from lockgate.framework.store.scan.matching_rows import StripeRange, WantedKeys
     from lockgate.framework.store.scan.read import FileReader
     from lockgate.framework.store.scan.read_request import ReadRequest, require_unrestricted
     from lockgate.framework.store.scan.readable_files import stored_entries, visible_entries
@@ -84,6 +90,7 @@ if TYPE_CHECKING:
         check_writable,
     )
     from lockgate.framework.store.schema.wider_types import can_widen, common_type
+    from lockgate.framework.store.streams.stream_consumers import StreamConsumers
     from lockgate.framework.store.system.row_batches import batches_of
     from lockgate.framework.store.system.system_tables import METADATA_TABLES, ROW_TABLES
     from lockgate.framework.store.tables.catalog import Catalog
@@ -124,6 +131,7 @@ __all__ = [
     "Identifier",
     "IndexEntry",
     "IndexedField",
+    "KeyUse",
     "KindsJson",
     "ManifestEntry",
     "ManifestFileMeta",
@@ -144,6 +152,7 @@ __all__ = [
     "SimpleStats",
     "Snapshot",
     "Split",
+    "StreamConsumers",
     "StripeRange",
     "Table",
     "TableHandle",
@@ -153,6 +162,7 @@ __all__ = [
     "TaskFile",
     "TaskResults",
     "WantedIndex",
+    "WantedKeys",
     "WriteOptions",
     "WritePlan",
     "WriteSession",
@@ -180,16 +190,19 @@ __all__ = [
     "index_path",
     "indexed_fields",
     "is_of_manifests",
-    "merge_plan",
+    "key_uses",
     "merged_columns",
+    "needed_columns",
     "require_full_visibility",
     "require_unrestricted",
+    "sort_columns",
     "stored_entries",
     "value_kind_of",
     "visibility",
     "visible_entries",
     "wanted_indexes",
     "whole_refusal",
+    "withheld_keys",
 ]
 
 __getattr__ = lazy_attributes(
@@ -202,6 +215,7 @@ __getattr__ = lazy_attributes(
         ".confidential.column_visibility": "column_marks encrypted_columns visibility",
         ".confidential.confidential_columns": "confidential_in",
         ".confidential.exposures": "Exposure exposures",
+        ".confidential.withheld_keys": "KeyUse key_uses needed_columns sort_columns withheld_keys",
         ".ddl.merged_columns": "changes_of merged_columns",
         ".ddl.schema_changes": (
             "AddColumn ChangeComment ChangeDefault ChangeNullability ChangeType DropColumn MoveColumn "
@@ -214,7 +228,6 @@ __getattr__ = lazy_attributes(
         ".manifests.file_table": "FileTable",
         ".manifests.index_manifest": "IndexEntry index_path",
         ".manifests.manifest": "DataFileMeta FileKind FileSource ManifestEntry ManifestFileMeta",
-        ".merge.merge_options": "merge_plan",
         ".merge.merge_plan": "MergePlanJson",
         ".metadata.identifier": "Identifier",
         ".metadata.snapshot": "CommitKind Snapshot",
@@ -223,7 +236,7 @@ __getattr__ = lazy_attributes(
         ".pruning.split": "Split",
         ".rows.bucket": "assign_buckets",
         ".rows.row_kinds": "KindsJson",
-        ".scan.matching_rows": "StripeRange",
+        ".scan.matching_rows": "StripeRange WantedKeys",
         ".scan.read": "FileReader",
         ".scan.read_request": "ReadRequest require_unrestricted",
         ".scan.readable_files": "stored_entries visible_entries",
@@ -238,6 +251,7 @@ __getattr__ = lazy_attributes(
         ),
         ".schema.unsupported_features": "check_known_types check_readable check_writable",
         ".schema.wider_types": "can_widen common_type",
+        ".streams.stream_consumers": "StreamConsumers",
         ".system.row_batches": "batches_of",
         ".system.system_tables": "METADATA_TABLES ROW_TABLES",
         ".tables.catalog": "Catalog",

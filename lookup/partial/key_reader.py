@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.store import assign_buckets, visibility
-from lockgate.framework.store.scan.matching_rows import WantedKeys
-from lockgate.framework.store.scan.read import read_batches
+from lockgate.framework.store import WantedKeys, assign_buckets, visibility
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows
 from lockgate.lookup.spec.row_selection import RowSelector, check_masks, has_one_bucket_count, selection_at
 
@@ -64,7 +62,7 @@ class KeyReader:
             chosen = tuple(part for part in parts if part.files)
             if chosen:
                 plan = replace(planned.plan, splits=chosen)
-                for rows in read_batches(self._table, plan, threads=1, wanted=wanted):
+                for rows in self._table.read_batches(plan, threads=1, wanted=wanted):
                     found.update(self._encoded(rows, asked))
         return found
 

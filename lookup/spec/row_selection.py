@@ -14,7 +14,6 @@ from lockgate.errors import KeyMissingError
 from lockgate.framework.access import ALLOWED
 from lockgate.framework.orc import MASKED
 from lockgate.framework.store import assign_buckets, require_unrestricted
-from lockgate.framework.store.confidential.decided_masks import DecidedMasks
 from lockgate.lookup.spec.lookup_options import lookup_options
 from lockgate.pushdown import (
     AlwaysFalse,
@@ -56,7 +55,7 @@ class RowSelector:
         self._partitions = options.scan_partitions
         self._interval = options.partition_interval
         self._decision = ALLOWED if spec.rights is None else spec.rights.decision
-        self._masks = DecidedMasks(self._decision.masks, table.schema)
+        self._masks = table.masks_of(self._decision)
         self._last: RowSelection | None = None
         self._selected_at = 0.0
 

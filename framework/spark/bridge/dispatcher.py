@@ -37,8 +37,7 @@ from lockgate.framework.spark.operations import replacements as replace_operatio
 from lockgate.framework.spark.operations import stream_batches as stream_operations
 from lockgate.framework.spark.operations import stream_ranges as change_operations
 from lockgate.framework.spark.operations.plans.file_rewrites import FileRewrites
-from lockgate.framework.store import WriteSessions
-from lockgate.framework.store.streams.stream_consumers import StreamConsumers
+from lockgate.framework.store import StreamConsumers, WriteSessions
 
 if TYPE_CHECKING:
     from lockgate.framework.store import ReadRequest, Replacement, ScanSource, TableHandle

@@ -21,6 +21,7 @@ from lockgate.framework.access import (
     SqlDecision,
     Target,
     answering_statement,
+    columns_named,
     combined_sql,
 )
 from lockgate.framework.plugins import Denied, plugins, publish
@@ -39,13 +40,11 @@ from lockgate.framework.spark.messages.rights_messages import (
     SystemRelation,
     UsedColumns,
 )
-from lockgate.framework.store import whole_refusal
-from lockgate.framework.store.confidential.withheld_keys import columns_named, needed_columns, withheld_keys
+from lockgate.framework.store import needed_columns, whole_refusal, withheld_keys
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Principal
-    from lockgate.framework.store import Table, TableSchema
-    from lockgate.framework.store.confidential.withheld_keys import KeyUse
+    from lockgate.framework.store import KeyUse, Table, TableSchema
 
 _WORD = re.compile(r"\w+")
 

@@ -42,8 +42,6 @@ from lockgate.framework.spark.operations.plans.joined_scans import narrowed_by_j
 from lockgate.framework.spark.operations.plans.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_operations import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store import SNAPSHOT_SOURCE, visibility
-from lockgate.framework.store.confidential.column_visibility import require_keys
-from lockgate.framework.store.confidential.withheld_keys import key_uses
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -87,8 +85,6 @@ def plan(context: OperationContext, request: PlanRequest) -> PlanAnswer:
 
 
 def _planned(context: OperationContext, request: PlanRequest) -> PlanAnswer:
-    from lockgate.framework.store.scan.matching_rows import stripe_ranges
-
     started = time.monotonic()
     table = context.table()
     offered = _parsed((*request["filters"], *request["runtime_filters"]))
@@ -108,12 +104,12 @@ def _planned(context: OperationContext, request: PlanRequest) -> PlanAnswer:
     if is_strict:
         # A column that is not read may be under a key that is not held. A file can then be opened only like
         # this.
-        is_strict = require_keys(table, seen, planned, sorted(needed), "changing rows of")
+        is_strict = table.require_keys(seen, planned, sorted(needed), "changing rows of")
     context.dispatcher.reports.remember_report(
         request["scan_id"], _report(context, table, planned.report, request)
     )
     keep_deletes = view_of(request["name"]) in KEEP_DELETES
-    stripes = {} if request["whole_files"] else stripe_ranges(table, planned)
+    stripes = {} if request["whole_files"] else table.stripe_ranges(planned)
     reply = plan_answer(
         context, table, planned, request, is_strict=is_strict, keep_deletes=keep_deletes, stripes=stripes
     )
@@ -135,18 +131,14 @@ def _is_keepable(
     if not is_pinned or table.leaves_files_out:
         return False
     merging = any(split.merge for split in planned.splits)
-    uses = key_uses(planned.schema, planned.schemas.values())
-    return not any(merging or use.column in needed for use in uses)
+    return not any(merging or use.column in needed for use in planned.key_uses)
 
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, ColumnEstimateJson]:
     """Return what is known of columns for an optimizer that counts costs."""
-    from lockgate.framework.store.scan.estimates import estimate_columns
-
-    estimates = estimate_columns(planned, columns)
     return {
         name: {"nulls": each.nulls, "distinct": each.distinct, "min": each.min, "max": each.max}
-        for name, each in estimates.items()
+        for name, each in planned.estimates(columns).items()
     }
 
 
@@ -360,15 +352,13 @@ def plan_answer(
 
     `stripes` are those to be read of some files, by path.
     """
-    from lockgate.framework.store.confidential.integrity import IntegrityPolicy
-
     columns = planned.schema.field_names if planned.columns is None else planned.columns
     check_spark_types(planned.schema, columns, planned.schemas.values())
     merging = any(split.merge for split in planned.splits)
     scope, withheld = None, frozenset[str]()
     if table.keys is not None:
-        uses = key_uses(planned.schema, planned.schemas.values())
-        rights, withheld = rights_of_scan(context, table, uses, planned.schema if merging else None)
+        merged = planned.schema if merging else None
+        rights, withheld = rights_of_scan(context, table, planned.key_uses, merged)
         scope = context.dispatcher.scopes.register(table.keys, withheld=withheld, rights=rights)
     sizes = table.split_sizes(request["options"])
     stripes = stripes or {}
@@ -377,7 +367,7 @@ def plan_answer(
         "rows": planned.row_count,
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
-        "integrity": IntegrityPolicy(table, withheld).mode_of_all(planned.schemas.values()),
+        "integrity": table.integrity_mode(planned, withheld),
         "merge_plan": _merge_plan(planned, keep_deletes=keep_deletes) if merging else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},

@@ -19,10 +19,10 @@ from lockgate.framework.spark.messages.stream_messages import (
     StreamRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store import grant, require_unrestricted, visibility
+from lockgate.framework.store import ScanPlan, grant, require_unrestricted, visibility
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import ScanPlan, Table
+    from lockgate.framework.store import Table
     from lockgate.framework.store.streams.position import StreamPlace
     from lockgate.framework.store.streams.stream import Batch, TableStream
 
@@ -38,7 +38,7 @@ def start(context: OperationContext, request: StreamRequest) -> str:
     _authorize(context, table, request)
     stream = _stream(table, request)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
-    named = _named_consumer(stream)
+    named = stream.consumer
     for _ in range(_TRIES):
         begin = stream.start(zone, table.consumers().get(named) if named else None)
         for name in _consumers(stream, request):
@@ -63,7 +63,8 @@ def newest(context: OperationContext, request: StreamRequest) -> int:
 def end(context: OperationContext, request: StreamEndRequest) -> EndAnswer:
     """Choose where a batch ends."""
     table = context.table()
-    stream, begin = _stream(table, request), _position(request["start"])
+    stream = _stream(table, request)
+    begin = stream.place(request["start"])
     _keep(context, table, stream, request, begin)
     found = stream.end_of_batch(
         begin,
@@ -78,12 +79,13 @@ def batch(context: OperationContext, request: BatchRequest) -> BatchAnswer:
     """Return the files of a batch; raises what the table's rights and keys say at this time."""
     table = context.table()
     _authorize(context, table, request)
-    stream, begin = _stream(table, request), _position(request["start"])
+    stream = _stream(table, request)
+    begin = stream.place(request["start"])
     _keep(context, table, stream, request, begin)
-    found = stream.batch(begin, _position(request["end"]))
+    found = stream.batch(begin, stream.place(request["end"]))
     seen = visibility(table, readable=readable_columns(context))
     warn_of_masks(table, seen, {*request["columns"]})
-    planned = _plan(table, request, found)
+    planned = ScanPlan.of_splits(table, found.snapshot_id, found.splits, request["columns"])
     keep_deletes = request["kinds"] and not found.of_states
     plan = plan_answer(context, table, planned, request, keep_deletes=keep_deletes)
     for split, kind in zip(plan["splits"], found.kinds, strict=True):
@@ -101,8 +103,9 @@ def progress(context: OperationContext, request: ProgressRequest) -> bool:
     """Note that everything before a position was read and committed: expiry need not keep it."""
     table = context.table()
     stream = _stream(table, request)
+    reached = stream.place(request["end"]).snapshot_id
     for name in _consumers(stream, request):
-        context.dispatcher.streams.record(_query(request), table, name, _position(request["end"]).snapshot_id)
+        context.dispatcher.streams.record(_query(request), table, name, reached)
     return True
 
 
@@ -113,15 +116,7 @@ def stop(context: OperationContext, request: StreamRequest) -> bool:
 
 
 def _stream(table: Table, request: StreamRequest) -> TableStream:
-    from lockgate.framework.store.streams.stream import TableStream
-
-    return TableStream(table, request["options"], kinds=request["kinds"])
-
-
-def _position(text: str) -> StreamPlace:
-    from lockgate.framework.store.streams.position import StreamPlace
-
-    return StreamPlace.from_json(text)
+    return table.stream(request["options"], kinds=request["kinds"])
 
 
 def _authorize(context: OperationContext, table: Table, request: StreamRequest) -> None:
@@ -137,15 +132,9 @@ def _authorize(context: OperationContext, table: Table, request: StreamRequest) 
         require_unrestricted(table, grant(table, Action.SELECT, request["columns"]), "a stream")
 
 
-def _named_consumer(stream: TableStream) -> str:
-    from lockgate.framework.store.streams.stream_options import CONSUMER_ID
-
-    return str(stream.options.get(CONSUMER_ID)).strip()
-
-
 def _consumers(stream: TableStream, request: StreamRequest) -> list[str]:
     """Return the names of a query's consumers: its own, which no other query has, and one that it names."""
-    named = _named_consumer(stream)
+    named = stream.consumer
     return [f"stream-{_query(request)}", *([named] if named else [])]
 
 
@@ -163,22 +152,6 @@ def _keep(
     """Keep what a query reads next, also after a restart, before Spark says what was committed."""
     for name in _consumers(stream, request):
         context.dispatcher.streams.keep(_query(request), table, name, begin.snapshot_id)
-
-
-def _plan(table: Table, request: StreamRequest, found: Batch) -> ScanPlan:
-    from lockgate.framework.store import ScanPlan, merge_plan
-    from lockgate.pushdown import ScanReport
-
-    used = {table.schema.id} | {file.schema_id for split in found.splits for file in split.files}
-    return ScanPlan(
-        snapshot_id=found.snapshot_id,
-        schema=table.schema,
-        splits=found.splits,
-        report=ScanReport(table=str(table.identifier), snapshot_id=found.snapshot_id, steps=()),
-        columns=tuple(request["columns"]),
-        merge_plan=merge_plan(table.schema),
-        schemas={number: table.schema_of(number) for number in sorted(used)},
-    )
 
 
 def _publish(table: Table, request: BatchRequest, found: Batch) -> None:

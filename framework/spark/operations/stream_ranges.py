@@ -16,7 +16,7 @@ from lockgate.framework.spark.messages.stream_messages import (
     RangeRequest,
 )
 from lockgate.framework.spark.operations.scan_operations import plan_answer, warn_of_masks
-from lockgate.framework.store import grant, require_unrestricted, visibility
+from lockgate.framework.store import ScanPlan, grant, require_unrestricted, visibility
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 def fixed_range(context: OperationContext, request: RangeRequest) -> RangeAnswer:
     """Fix a range of changes: its snapshots, and what tells them."""
-    from lockgate.framework.store.streams.change_range import range_of
-
     table = context.table()
-    found = range_of(
-        table,
+    found = table.change_range(
         _after(table, request["start"]),
         _upto(table, request["end"]),
         keeps_rows_that_stayed=request["raw"],
@@ -38,26 +35,13 @@ def fixed_range(context: OperationContext, request: RangeRequest) -> RangeAnswer
 
 def plan(context: OperationContext, request: ChangesRequest) -> PlanAnswer:
     """Return the files of a fixed range."""
-    from lockgate.framework.store import ScanPlan, merge_plan
-    from lockgate.framework.store.streams.change_range import changed_files, range_of
-    from lockgate.pushdown import ScanReport
-
     table = context.table()
     require_unrestricted(table, grant(table, Action.SELECT, request["columns"]), "changes")
-    fixed = range_of(table, request["after"], request["upto"], keeps_rows_that_stayed=request["raw"])
-    found = changed_files(table, fixed)
+    fixed = table.change_range(request["after"], request["upto"], keeps_rows_that_stayed=request["raw"])
+    found = table.changed_files(fixed)
     warn_of_masks(table, visibility(table, readable=readable_columns(context)), {*request["columns"]})
-    splits = tuple(each.split for each in found)
-    used = {table.schema.id} | {file.schema_id for split in splits for file in split.files}
-    planned = ScanPlan(
-        snapshot_id=fixed.upto,
-        schema=table.schema,
-        splits=splits,
-        report=ScanReport(table=str(table.identifier), snapshot_id=fixed.upto),
-        columns=tuple(request["columns"]),
-        merge_plan=merge_plan(table.schema),
-        schemas={number: table.schema_of(number) for number in sorted(used)},
-    )
+    splits = [each.split for each in found]
+    planned = ScanPlan.of_splits(table, fixed.upto, splits, request["columns"])
     answer = plan_answer(context, table, planned, request)
     for split, each in zip(answer["splits"], found, strict=True):
         split["kind"] = None if each.kind is None else int(each.kind)

@@ -68,7 +68,7 @@ def column_mark(table: TableHandle, column: str) -> dict[str, Any]:
 
 
 def require_keys(
-    table: Table, seen: Visibility, planned: ScanPlan, columns: Collection[str], purpose: str
+    table: TableHandle, seen: Visibility, planned: ScanPlan, columns: Collection[str], purpose: str
 ) -> bool:
     """Raise KeyMissingError if one of `columns` could only be read as its mask, in one of the planned files.
 
@@ -95,7 +95,7 @@ def require_keys(
     return all_held
 
 
-def _missing(table: Table, column: str, key: str, purpose: str) -> str:
+def _missing(table: TableHandle, column: str, key: str, purpose: str) -> str:
     return (
         f"{purpose} {table.identifier} reads column {column!r}, whose key {key!r} is not held here: without "
         "it the masked values would be taken for the truth; pass keys=..."
@@ -108,7 +108,7 @@ def _names_in_files(now: TableSchema, then: TableSchema, columns: Iterable[str])
     return {field.name: wanted[field.id] for field in then.fields if field.id in wanted}
 
 
-def _closed(table: Table, path: str) -> dict[str, str]:
+def _closed(table: TableHandle, path: str) -> dict[str, str]:
     """Return the keys of the columns that a file shows only as their masks, in whole or in part.
 
     WrongKeyError if a key is not the one the file was written with.

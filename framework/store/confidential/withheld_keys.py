@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lockgate.framework.access import Mask, SqlDecision, mask_sql
+from lockgate.framework.access import Mask, SqlDecision, columns_named, mask_sql
 from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt, parse_mask, split
 from lockgate.framework.store.schema.schema import TableSchema
@@ -19,7 +19,6 @@ from lockgate.framework.store.schema.schema import TableSchema
 # Redacted, some numbers are too large for their type: null in SQL, and something else in files.
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _NULLIFY = "nullify"
-_WORD = re.compile(r"\w+")
 _OF_ORDER = re.compile(r"sequence\.|rowkind\.|.*sequence-group|.*sequence-field|.*ts-field")
 
 
@@ -33,6 +32,10 @@ class KeyUse:
     key: str
     column: str | None
     mask: str | None
+
+    def is_found_in_files(self, kind: str) -> bool:
+        """Say whether files show its mask for values of a type: it is idempotent, mask(mask(x)) = mask(x)."""
+        return _is_idempotent(self.mask, kind)
 
 
 def key_uses(read: TableSchema, files: Iterable[TableSchema]) -> set[KeyUse]:
@@ -52,21 +55,6 @@ def _uses_of(schema: TableSchema, names: Mapping[int, str]) -> Iterator[KeyUse]:
         whole = path == top and not parts and not (mask and mask.parameters)
         stored = mask.name if mask else _NULLIFY
         yield KeyUse(key, names.get(ids.get(top, -1)), stored if whole else None)
-
-
-def columns_named(texts: Iterable[str], columns: Iterable[str]) -> frozenset[str]:
-    """Return the columns that expressions of SQL may name, in doubt more."""
-    lowered = [text.lower() for text in texts]
-    words = {word for text in lowered for word in _WORD.findall(text)}
-    return frozenset(
-        name
-        for name in columns
-        if (name.lower() in words if _WORD.fullmatch(name) else _is_in(name, lowered))
-    )
-
-
-def _is_in(name: str, texts: Iterable[str]) -> bool:
-    return any(name.lower().replace("`", "``") in text for text in texts)
 
 
 def needed_columns(
@@ -101,11 +89,10 @@ def _is_stored(text: str, column: str, kind: str, masks: set[str | None]) -> boo
     if len(masks) != 1:
         return False
     name = next(iter(masks))
-    return name is not None and is_found_in_files(name, kind) and mask_sql(Mask(name), column, kind) == text
+    return name is not None and _is_idempotent(name, kind) and mask_sql(Mask(name), column, kind) == text
 
 
-def is_found_in_files(mask: str, kind: str) -> bool:
-    """Return whether the mask is idempotent: mask(mask(x)) = mask(x)."""
+def _is_idempotent(mask: str | None, kind: str) -> bool:
     return mask == "nullify" or (mask == "redact" and kind.upper() not in _INTEGERS)
 
 

@@ -8,7 +8,7 @@ the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreS
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from lockgate.errors import UnsupportedError
 from lockgate.framework import options as table_options
 from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.plugins import ScanPlanned, publish
+from lockgate.framework.store.confidential.withheld_keys import KeyUse, key_uses
 from lockgate.framework.store.formats.data_file import format_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
@@ -63,6 +64,7 @@ from lockgate.pushdown import (
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.scan.estimates import ColumnEstimate
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,33 @@ class ScanPlan:
     def total_bytes(self) -> int:
         """Bytes of the files."""
         return sum(split.size for split in self.splits)
+
+    @classmethod
+    def of_splits(
+        cls, table: TableHandle, snapshot_id: int, splits: Sequence[Split], columns: Sequence[str]
+    ) -> ScanPlan:
+        """Return the plan of a query that chose its splits itself, such as a stream."""
+        used = {table.schema.id} | {file.schema_id for split in splits for file in split.files}
+        return cls(
+            snapshot_id=snapshot_id,
+            schema=table.schema,
+            splits=tuple(splits),
+            report=ScanReport(table=str(table.identifier), snapshot_id=snapshot_id),
+            columns=tuple(columns),
+            merge_plan=merge_plan(table.schema),
+            schemas={number: table.schema_of(number) for number in sorted(used)},
+        )
+
+    @property
+    def key_uses(self) -> set[KeyUse]:
+        """The uses of keys in the files, by the columns that the plan reads."""
+        return key_uses(self.schema, self.schemas.values())
+
+    def estimates(self, columns: Iterable[str]) -> dict[str, ColumnEstimate]:
+        """Return what is known of columns for an optimizer that counts costs."""
+        from lockgate.framework.store.scan.estimates import estimate_columns
+
+        return estimate_columns(self, columns)
 
     @property
     def encrypted(self) -> bool:

@@ -28,6 +28,7 @@ from lockgate.framework.store.streams.passed_snapshots import passed_snapshot
 from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.start import resumed, start_of
 from lockgate.framework.store.streams.stream_options import (
+    CONSUMER_ID,
     IGNORE_PROGRESS,
     READ_OVERWRITE,
     STREAM_OPTIONS,
@@ -86,7 +87,17 @@ class TableStream:
         self.options = StreamOptions(table.schema, options)
         check_followed(table.schema)
 
+    @property
+    def consumer(self) -> str:
+        """The consumer that the options name; empty if they name none."""
+        return str(self.options.get(CONSUMER_ID)).strip()
+
     # --- where it starts and ends ---
+
+    @staticmethod
+    def place(text: str) -> StreamPlace:
+        """Return the place that a checkpoint holds; InputError for a text that is none."""
+        return StreamPlace.from_json(text)
 
     def start(self, zone: str = "UTC", next_snapshot: int | None = None) -> StreamPlace:
         """Return where a new query starts: as its options say, or where its consumer goes on."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
     from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.history.changes import Change
+    from lockgate.framework.store.scan.matching_rows import WantedKeys
     from lockgate.framework.store.scan.metadata_aggregates import AggregateAnswer
     from lockgate.framework.store.scan.read_request import ReadRequest
     from lockgate.framework.store.scan.scan import ScanPlan
@@ -176,10 +177,12 @@ class Table(TableFacts):
         strict: bool = False,
         own_schema: bool = True,
         threads: int | None = None,
+        wanted: WantedKeys | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield what `read` returns, piece by piece; `own_schema` as for `scan`.
 
-        It decodes `threads` stripes at a time (None: one for each core); fewer need less memory.
+        It decodes `threads` stripes at a time (None: one for each core); fewer need less memory. Of `wanted`
+        keys at least the rows are read; others may be left out.
         """
         from lockgate.framework.store.scan.read import read_batches
 
@@ -193,7 +196,7 @@ class Table(TableFacts):
             strict=strict,
             own_schema=own_schema,
         )
-        return read_batches(self, planned, threads=threads)
+        return read_batches(self, planned, threads=threads, wanted=wanted)
 
     def _planned(
         self, plan: ScanPlan | ReadRequest | None, predicate: Predicate | None, **wanted: Any

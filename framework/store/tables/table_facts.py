@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lockgate.checked_arguments import checked_arguments
@@ -11,9 +11,16 @@ from lockgate.framework.store.tables.table_history import TableHistory
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lockgate.framework.access import Decision, Visibility
+    from lockgate.framework.store.confidential.decided_masks import DecidedMasks
+    from lockgate.framework.store.confidential.integrity import Mode
     from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.scan.matching_rows import StripeRange
     from lockgate.framework.store.scan.read_request import ReadRequest
+    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.snapshot_selection import Between, Selection
+    from lockgate.framework.store.streams.change_range import ChangedFiles, ChangeRange
+    from lockgate.framework.store.streams.stream import TableStream
     from lockgate.framework.types import DataField
 
 
@@ -121,6 +128,54 @@ class TableFacts(TableHistory):
         from lockgate.framework.store.scan.snapshot_selection import split_sizes
 
         return split_sizes(self, options)
+
+    # --- scans and streams -------------------------------------------------------------------
+
+    def require_keys(
+        self, seen: Visibility, planned: ScanPlan, columns: Collection[str], purpose: str
+    ) -> bool:
+        """Raise KeyMissingError if a column can only be read as its mask; see `column_visibility`."""
+        from lockgate.framework.store.confidential.column_visibility import require_keys
+
+        return require_keys(self, seen, planned, columns, purpose)
+
+    def integrity_mode(self, planned: ScanPlan, withheld: Collection[str] = ()) -> Mode:
+        """Return how a reader without the `withheld` keys checks the files of a plan by their tags."""
+        from lockgate.framework.store.confidential.integrity import IntegrityPolicy
+
+        return IntegrityPolicy(self, withheld).mode_of_all(planned.schemas.values())
+
+    def stripe_ranges(self, planned: ScanPlan) -> dict[str, tuple[StripeRange, ...]]:
+        """Return the stripes to read of files of which pruners rule out others, by path."""
+        from lockgate.framework.store.scan.matching_rows import stripe_ranges
+
+        return stripe_ranges(self, planned)
+
+    def masks_of(self, decision: Decision) -> DecidedMasks:
+        """Return the masks of a decision, to be put on rows of the table."""
+        from lockgate.framework.store.confidential.decided_masks import DecidedMasks
+
+        return DecidedMasks(decision.masks, self.schema)
+
+    def stream(self, options: Mapping[str, str], *, kinds: bool) -> TableStream:
+        """Return a streaming query of the table; see `stream.TableStream`."""
+        from lockgate.framework.store.streams.stream import TableStream
+
+        return TableStream(self, options, kinds=kinds)
+
+    def change_range(
+        self, after: int | None, upto: int | None, *, keeps_rows_that_stayed: bool = False
+    ) -> ChangeRange:
+        """Return the changes after a snapshot up to another; see `change_range.range_of`."""
+        from lockgate.framework.store.streams.change_range import range_of
+
+        return range_of(self, after, upto, keeps_rows_that_stayed=keeps_rows_that_stayed)
+
+    def changed_files(self, changes: ChangeRange) -> list[ChangedFiles]:
+        """Return the files of a range, from old to new; raises as `change_range`."""
+        from lockgate.framework.store.streams.change_range import changed_files
+
+        return changed_files(self, changes)
 
     # --- system tables -----------------------------------------------------------------------
 

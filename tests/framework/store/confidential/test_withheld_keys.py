@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.access import Mask, SqlDecision
+from lockgate.framework.access import Mask, SqlDecision, columns_named
 from lockgate.framework.access.masked_sql import mask_sql
 from lockgate.framework.store import Schema
 from lockgate.framework.store.confidential.withheld_keys import (
-    columns_named,
     key_uses,
     needed_columns,
     withheld_keys,
