@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.framework.store import TableSchema, WantedIndex, value_kind_of
-from lockgate.framework.store.schema.file_indexes import indexable
 from lockgate.framework.types import to_arrow
 from lockgate.pushdown.index import write_container, write_index
 
@@ -21,7 +20,7 @@ class IndexCollector:
 
     def __init__(self, schema: TableSchema, required_indexes: Sequence[WantedIndex]) -> None:
         self.schema = schema
-        self.indexes = [index for index in required_indexes if indexable(schema, index) is not None]
+        self.indexes = [index for index in required_indexes if index.is_possible(schema)]
 
     @property
     def columns(self) -> Sequence[str]:

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from threading import Lock
 
 from lockgate.framework.plugins import CandidateFile
-from lockgate.framework.store import (
-    TableHandle,
-    TableSchema,
-    can_widen,
-    confidential_in,
-    value_kind_of,
-)
-from lockgate.framework.store.codec.foreign_file_index import is_index
-from lockgate.framework.types import DataField, Kind, to_arrow
+from lockgate.framework.store import TableHandle, TableSchema, confidential_in, value_kind_of
+from lockgate.framework.types import DataField, Kind, can_widen, to_arrow
 from lockgate.pushdown import FieldPath, Predicate, columns_of
-from lockgate.pushdown.index import Answer, IndexedColumn, damage_named, matching_rows, read_container
+from lockgate.pushdown.index import (
+    Answer,
+    IndexedColumn,
+    damage_named,
+    is_index,
+    matching_rows,
+    read_container,
+)
 
 Container = Mapping[str, Mapping[str, bytes | None]]
 

@@ -22,7 +22,6 @@ from lockgate.framework.store import (
     check_writable,
     wanted_indexes,
 )
-from lockgate.framework.store.commit.file_index_placement import with_index
 from lockgate.procedures import ProcedureContext, TableName, TypedProcedure, Where, parse_where
 
 
@@ -64,11 +63,9 @@ class RewriteFileIndex(TypedProcedure[_Arguments, _Row]):
 
 
 def _rewrite(table: Table, fitting: list[tuple[ManifestEntry, IndexCollector]]) -> None:
-    messages = []
-    for entry, collector in fitting:
-        index = _made(table, entry, collector)
-        file = with_index(table, entry.partition, entry.bucket, entry.file, index)
-        messages.append(CommitMessage.replacing([entry], [file]))
+    messages = [
+        CommitMessage.indexing(table, entry, _made(table, entry, collector)) for entry, collector in fitting
+    ]
     table.commit(messages, kind=CommitKind.COMPACT)
 
 

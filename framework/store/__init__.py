@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
-    from lockgate.framework.store.manifests.column_bounds import ColumnBounds
+    from lockgate.framework.store.manifests.column_bounds import ColumnBounds, may_match_files
     from lockgate.framework.store.manifests.file_table import FileTable
     from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path
     from lockgate.framework.store.manifests.manifest import (
@@ -89,7 +89,6 @@ if TYPE_CHECKING:
         check_readable,
         check_writable,
     )
-    from lockgate.framework.store.schema.wider_types import can_widen, common_type
     from lockgate.framework.store.streams.stream_consumers import StreamConsumers
     from lockgate.framework.store.system.row_batches import batches_of
     from lockgate.framework.store.system.system_tables import METADATA_TABLES, ROW_TABLES
@@ -170,7 +169,6 @@ __all__ = [
     "assign_buckets",
     "batches_of",
     "bounded_fields",
-    "can_widen",
     "candidate_of",
     "changes_of",
     "check_known_types",
@@ -178,7 +176,6 @@ __all__ = [
     "check_writable",
     "column_marks",
     "commit_messages",
-    "common_type",
     "confidential_in",
     "encrypted_columns",
     "expire_snapshots",
@@ -191,6 +188,7 @@ __all__ = [
     "indexed_fields",
     "is_of_manifests",
     "key_uses",
+    "may_match_files",
     "merged_columns",
     "needed_columns",
     "require_full_visibility",
@@ -224,7 +222,7 @@ __getattr__ = lazy_attributes(
         ".grants": "grant grant_by_name hidden_from require_full_visibility whole_refusal",
         ".handle": "TableHandle",
         ".maintenance.snapshot_expiry": "expire_snapshots",
-        ".manifests.column_bounds": "ColumnBounds",
+        ".manifests.column_bounds": "ColumnBounds may_match_files",
         ".manifests.file_table": "FileTable",
         ".manifests.index_manifest": "IndexEntry index_path",
         ".manifests.manifest": "DataFileMeta FileKind FileSource ManifestEntry ManifestFileMeta",
@@ -250,7 +248,6 @@ __getattr__ = lazy_attributes(
             "IndexedField bounded_fields has_table_indexes indexed_fields is_of_manifests"
         ),
         ".schema.unsupported_features": "check_known_types check_readable check_writable",
-        ".schema.wider_types": "can_widen common_type",
         ".streams.stream_consumers": "StreamConsumers",
         ".system.row_batches": "batches_of",
         ".system.system_tables": "METADATA_TABLES ROW_TABLES",

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem, named_errors
 from lockgate.framework.options import TableOptions, check_names
+from lockgate.framework.store.codec.binary_row import decode_row, encode_row
+from lockgate.framework.store.manifests.index_manifest import IndexEntry, read_index_manifest
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers
 from lockgate.framework.store.metadata.identifier import Identifier
@@ -142,6 +144,18 @@ class TableHandle:
     def check_deletable(self, paths: Iterable[str]) -> None:
         """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
         check_deletable(self.file_system, check_names("paths", paths), self.location, self.paths.external)
+
+    def partition_bytes(self, values: Sequence[Any]) -> bytes:
+        """Return the values of a partition as manifests hold them."""
+        return encode_row(values, self.schema.types_of(self.schema.partition_keys))
+
+    def partition_values(self, data: bytes) -> tuple[Any, ...]:
+        """Return the values of a partition from the bytes of a manifest."""
+        return decode_row(data, self.schema.types_of(self.schema.partition_keys))
+
+    def index_entries(self, index_manifest: str) -> tuple[IndexEntry, ...]:
+        """Return the index files that an index manifest names; CorruptFileError if that is damaged."""
+        return read_index_manifest(self, index_manifest).entries
 
     @named_errors
     def schema_of(self, schema_id: int) -> TableSchema:

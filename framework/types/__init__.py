@@ -1,6 +1,7 @@
 """Paimon's data types, and their mapping to Arrow, Spark and JSON."""
 
 from lockgate.framework.types.arrow_types import arrow_schema, fields_from_arrow, from_arrow, to_arrow
+from lockgate.framework.types.compared_values import is_bounded, scale_of, stored_values
 from lockgate.framework.types.datatype import (
     BIGINT,
     BINARY_KINDS,
@@ -57,6 +58,7 @@ from lockgate.framework.types.value_json import (
     value_from_json,
     value_to_json,
 )
+from lockgate.framework.types.wider_types import can_widen, common_type, statistics_hold
 from lockgate.pushdown import parse_iso_date, parse_iso_datetime
 
 __all__ = [
@@ -81,6 +83,8 @@ __all__ = [
     "Kind",
     "array",
     "arrow_schema",
+    "can_widen",
+    "common_type",
     "convert_losslessly",
     "date_of",
     "date_pattern",
@@ -93,6 +97,7 @@ __all__ = [
     "from_spark_type",
     "has_partition_values",
     "has_spark_type",
+    "is_bounded",
     "map_of",
     "micros_of",
     "millis_of_day",
@@ -104,7 +109,10 @@ __all__ = [
     "parse_type",
     "partition_key",
     "row",
+    "scale_of",
     "sized",
+    "statistics_hold",
+    "stored_values",
     "time",
     "time_of",
     "timestamp",

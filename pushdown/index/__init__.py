@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.pushdown.index.container import damage_named, read_container, write_container
+    from lockgate.pushdown.index.container import damage_named, is_index, read_container, write_container
     from lockgate.pushdown.index.hashes import hashes_of
     from lockgate.pushdown.index.index_evaluation import IndexedColumn, keys_equal_to, matching_rows
     from lockgate.pushdown.index.index_kinds import INDEX_KINDS, Answer, keys_of_list, write_index
@@ -47,6 +47,7 @@ __all__ = [
     "distinct",
     "hashes_of",
     "inflated",
+    "is_index",
     "keys_equal_to",
     "keys_of_list",
     "matching_ranges",
@@ -63,7 +64,7 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        ".container": "damage_named read_container write_container",
+        ".container": "damage_named is_index read_container write_container",
         ".hashes": "hashes_of",
         ".index_evaluation": "IndexedColumn keys_equal_to matching_rows",
         ".index_kinds": "Answer INDEX_KINDS keys_of_list write_index",

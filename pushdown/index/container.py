@@ -20,6 +20,12 @@ _START = struct.Struct(">qiii")
 _PLACE = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _EMPTY = -1
+_SUFFIX = ".index"
+
+
+def is_index(name: str) -> bool:
+    """Say whether a file that belongs to a data file is its index."""
+    return name.endswith(_SUFFIX)
 
 
 def write_container(indexes: Indexes) -> bytes:

@@ -8,7 +8,6 @@ so scans open them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,10 +45,9 @@ from lockgate.framework.store import (
     bounded_fields,
     confidential_in,
     index_path,
+    may_match_files,
 )
-from lockgate.framework.store.codec.binary_row import encode_row
-from lockgate.framework.store.manifests.column_bounds import may_match_files, scale_of
-from lockgate.framework.types import DataField, DataType
+from lockgate.framework.types import DataField, DataType, scale_of
 from lockgate.pushdown import Comparison, Predicate, with_literals
 
 if TYPE_CHECKING:
@@ -237,8 +235,7 @@ class BoundsParticipant:
         except CorruptFileError as error:
             report_damage(listed.meta.file_name, error)
             return None
-        types = table.schema.types_of(table.schema.partition_keys)
-        return manifest_extents(listed.meta, files, fields, table.schema_of, partial(encode_row, types=types))
+        return manifest_extents(listed.meta, files, fields, table.schema_of, table.partition_bytes)
 
     def committed(self, snapshot: Snapshot) -> None:
         """Do nothing: the file is part of the snapshot."""

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.store import IndexEntry, Snapshot, TableHandle, index_path
-from lockgate.framework.store.manifests.index_manifest import read_index_manifest
 from lockgate.pushdown.index import Segment, damage_named
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ def segment_entries(table: TableHandle, index_manifest: str | None, kind: str = 
     key = f"{kind} {table.file_system.uri(table.paths.manifest(index_manifest))}"
     kind_entries = _manifests.get(key)
     if kind_entries is None:
-        entries = read_index_manifest(table, index_manifest).entries
+        entries = table.index_entries(index_manifest)
         kind_entries = _manifests.put(key, [entry for entry in entries if entry.kind == kind], 1)
     return kind_entries
 

@@ -15,14 +15,8 @@ from lockgate.framework.index.database.kind_versions import kind_of
 from lockgate.framework.index.database.segment_kinds import VALUES
 from lockgate.framework.options import INDEX_READ
 from lockgate.framework.plugins import CandidateFile, JoinedColumn
-from lockgate.framework.store import (
-    TableHandle,
-    can_widen,
-    confidential_in,
-    indexed_fields,
-    value_kind_of,
-)
-from lockgate.framework.types import DataField, parse_type
+from lockgate.framework.store import TableHandle, confidential_in, indexed_fields, value_kind_of
+from lockgate.framework.types import DataField, can_widen, parse_type
 from lockgate.pushdown.index import PartName, Segment, SegmentPart, ValueKind, damage_named, distinct
 
 Words = npt.NDArray[np.uint64]

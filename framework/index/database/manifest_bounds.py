@@ -19,9 +19,17 @@ import numpy.typing as npt
 
 from lockgate.errors import CorruptFileError, UnsupportedTypeError
 from lockgate.framework.store import ColumnBounds, FileTable, ManifestFileMeta, TableSchema
-from lockgate.framework.store.manifests.column_bounds import is_bounded, scale_of, stored_values
-from lockgate.framework.store.schema.wider_types import statistics_hold
-from lockgate.framework.types import DataField, DataType, Kind, parse_type, type_to_json
+from lockgate.framework.types import (
+    DataField,
+    DataType,
+    Kind,
+    is_bounded,
+    parse_type,
+    scale_of,
+    statistics_hold,
+    stored_values,
+    type_to_json,
+)
 from lockgate.pushdown.index import inflated
 
 SchemaOf = Callable[[int], TableSchema]

@@ -17,7 +17,6 @@ from lockgate.framework.store import (
     TableSchema,
     confidential_in,
 )
-from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.pushdown.index import PartName, Segment, merge_segments, segment_of
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def keeps_parts(schema: TableSchema) -> Callable[[PartName], bool]:
 def partition_of(table: TableHandle, entry: IndexEntry) -> Partition | None:
     """Return the partition of a segment, None if it has several."""
     keys = table.schema.partition_keys
-    values = decode_row(entry.partition, table.schema.types_of(keys))
+    values = table.partition_values(entry.partition)
     return None if keys and all(value is None for value in values) else values
 
 

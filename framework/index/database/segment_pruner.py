@@ -23,14 +23,8 @@ from lockgate.framework.plugins import (
     SkippedManifests,
     plugins,
 )
-from lockgate.framework.store import (
-    ManifestFileMeta,
-    TableHandle,
-    TableSchema,
-    can_widen,
-    confidential_in,
-)
-from lockgate.framework.types import DataField, Kind, parse_type
+from lockgate.framework.store import ManifestFileMeta, TableHandle, TableSchema, confidential_in
+from lockgate.framework.types import DataField, Kind, can_widen, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
 from lockgate.pushdown.index import PartName, Segment, SegmentPart, damage_named, matching_ranges
 

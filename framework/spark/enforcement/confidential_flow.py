@@ -13,15 +13,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
+from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as table_options
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.orc import exposure_message, parse_encrypt, split, suggested_entries
 from lockgate.framework.spark.context.operation_context import OperationContext, session_choice
 from lockgate.framework.spark.messages.write_messages import FilesFlowRequest, FlowAnswer, FlowRequest
 from lockgate.framework.store import Replacement, SetOption, encrypted_columns
-from lockgate.framework.store.confidential.encryption_entries import Entry, with_entries
-from lockgate.framework.store.ddl.validation import check_schema
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
@@ -91,7 +89,7 @@ def _inherit(
     schema, left = table.schema, {}
     for column, sources in shown.items():
         name = next(each for each in schema.field_names if each.lower() == column.lower())
-        options = _encrypted_alike(table, schema.options, name, sources)
+        options = table.encrypted_alike(schema.options, name, sources[0]["entries"])
         if options is None:
             left[column] = sources
         else:
@@ -102,23 +100,6 @@ def _inherit(
     if schema is table.schema:
         return {"schema_id": None}
     return {"schema_id": _store(context, request, table, schema.options)}
-
-
-def _encrypted_alike(
-    table: Table, options: Mapping[str, str], column: str, sources: Sources
-) -> dict[str, str] | None:
-    """Return options that encrypt one column more; None if it cannot be."""
-    entries = [Entry(tuple(each["path"]), each["key"], each["mask"]) for each in sources[0]["entries"]]
-    whole = Entry((column,), key=next(each.key for each in entries if each.key is not None))
-    # A computed column may have another type, for which parts and masks do not fit.
-    for tried in (entries, [whole]):
-        changed = with_entries(options, tried, column)
-        try:
-            check_schema(dataclasses.replace(table.schema, options=changed))
-        except LockgateError:
-            continue
-        return changed
-    return None
 
 
 def _store(context: OperationContext, request: FlowRequest, table: Table, options: Mapping[str, str]) -> int:

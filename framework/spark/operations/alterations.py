@@ -28,11 +28,11 @@ from lockgate.framework.store import (
     grant,
     merged_columns,
 )
-from lockgate.framework.store.ddl.schema_changes import FIRST, SchemaChange
 from lockgate.framework.types import DataType, from_spark_type
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Table
+    from lockgate.framework.store.ddl.schema_changes import SchemaChange
 
 # Paimon's option of a write; here one of streams, since Spark fits the rows of a batch to the table.
 MERGE_SCHEMA = "write.merge-schema"
@@ -106,7 +106,7 @@ def _add(change: Mapping[str, Any]) -> AddColumn:
 def _position(position: Mapping[str, Any] | None) -> Position | None:
     if position is None:
         return None
-    return FIRST if position["after"] is None else Position(position["after"])
+    return Position(position["after"])
 
 
 def _path(change: Mapping[str, Any]) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ _CHANGES: dict[str, Callable[[Mapping[str, Any]], SchemaChange]] = {
     "nullability": lambda change: ChangeNullability(_path(change), change["nullable"]),
     "default": lambda change: ChangeDefault(_path(change), change["default"] or None),
     "comment": lambda change: ChangeComment(_path(change), change["comment"]),
-    "move": lambda change: MoveColumn(_path(change), _position(change["position"]) or FIRST),
+    "move": lambda change: MoveColumn(_path(change), _position(change["position"]) or Position()),
     "set": _set,
     "remove": _remove,
 }

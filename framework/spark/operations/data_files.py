@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import UnsupportedTypeError
@@ -10,12 +10,12 @@ from lockgate.framework.options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.messages.scan_messages import FileField, SplitJson, VectorJson, VectorSpan
 from lockgate.framework.store import check_known_types
-from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import has_spark_type, to_spark_type, value_to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store import ScanPlan, Split, StripeRange, Table, TableSchema
     from lockgate.framework.store.manifests.manifest import VectorLocation
+    from lockgate.framework.types import DataField, DataType
 
 # Too many small files to open one after the other, or too many rows for the driver to compare.
 _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
@@ -30,10 +30,23 @@ def fields_of(schema: TableSchema) -> list[FileField]:
             "id": field.id,
             "name": field.name,
             "type": to_spark_type(field.type) if has_spark_type(field.type) else "void",
-            "inside": [{"path": list(path), "id": inner.id} for path, inner in fields_inside(field.type)],
+            "inside": [{"path": list(path), "id": inner.id} for path, inner in _fields_inside(field.type)],
         }
         for field in schema.fields
     ]
+
+
+def _fields_inside(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], DataField]]:
+    """Go through all columns inside a type, with their paths."""
+    parts = {"element": data_type.element, "key": data_type.key, "value": data_type.value}
+    for name, part in parts.items():
+        if part is not None:
+            yield from _fields_inside(part, (*path, name))
+    for field in data_type.fields:
+        yield (*path, field.name), field
+        yield from _fields_inside(field.type, (*path, field.name))
 
 
 def check_spark_types(schema: TableSchema, names: Iterable[str], written: Iterable[TableSchema]) -> None:

@@ -11,7 +11,6 @@ from lockgate.framework.spark.context.operation_context import OperationContext
 from lockgate.framework.spark.messages.shared_messages import Committed, RowsJson
 from lockgate.framework.spark.messages.table_messages import DropPartitionsRequest, ListPartitionsRequest
 from lockgate.framework.spark.messages.write_messages import DeleteRequest
-from lockgate.framework.store.pruning.pruners import PartitionPruner
 from lockgate.framework.types import (
     FLOAT_KINDS,
     has_partition_values,
@@ -82,7 +81,7 @@ def chosen_by(table: Table, predicate: Predicate | None) -> Callable[[tuple[Any,
     """Return the choice of partitions by a predicate; UnsupportedError if it does not select whole ones."""
     if predicate is None:
         raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
-    return PartitionPruner(table.schema, predicate).keeps_partition
+    return table.keeps_partition(predicate)
 
 
 def static_partitions(table: Table, predicate: Predicate | None) -> Callable[[tuple[Any, ...]], bool]:

@@ -36,15 +36,8 @@ from lockgate.framework.spark.operations.data_files import check_spark_types
 from lockgate.framework.spark.operations.java_encryption import java_options
 from lockgate.framework.spark.operations.partition_operations import static_partitions, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
-from lockgate.framework.store import (
-    CommitMessage,
-    TaskFile,
-    TaskResults,
-    WriteOptions,
-    WriteSession,
-    can_widen,
-)
-from lockgate.framework.types import from_spark_type, to_spark_type
+from lockgate.framework.store import CommitMessage, TaskFile, TaskResults, WriteOptions, WriteSession
+from lockgate.framework.types import can_widen, from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
     from lockgate.framework.store import Overwrite, Table, TableSchema, WritePlan

@@ -8,12 +8,6 @@ from __future__ import annotations
 import struct
 
 _MAGIC = 1493475289347502
-_SUFFIX = ".index"
-
-
-def is_index(name: str) -> bool:
-    """Say whether a file that belongs to a data file is its index."""
-    return name.endswith(_SUFFIX)
 
 
 def indexed_columns(data: bytes) -> frozenset[str] | None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework import options as options_of_tables
-from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.pushdown.index import is_index
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -10,16 +10,20 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.codec.simple_stats import SimpleStats
+from lockgate.framework.store.commit.file_index_placement import with_index
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.rows.file_statistics import stats_modes
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, partition_key, value_from_json, value_to_json
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,12 @@ class CommitMessage:
             collected,
             changelog=tuple(changelog),
         )
+
+    @classmethod
+    def indexing(cls, table: TableHandle, entry: ManifestEntry, index: bytes) -> CommitMessage:
+        """Return the message that replaces a file by itself with another file index, which it writes."""
+        file = with_index(table, entry.partition, entry.bucket, entry.file, index)
+        return cls.replacing([entry], [file])
 
     def to_json(self, schema: TableSchema) -> dict[str, Any]:
         """Return the JSON that `from_json` reads; values are spelled by `value_to_json`."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import Audit, audit_file
-from lockgate.framework.store.codec.foreign_file_index import indexed_columns, is_index
+from lockgate.framework.store.codec.foreign_file_index import indexed_columns
+from lockgate.pushdown.index import is_index
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider

@@ -10,7 +10,6 @@ from enum import StrEnum
 from lockgate.errors import CorruptFileError, LockgateError, UnsupportedFormatError
 from lockgate.framework.io import FileInfo
 from lockgate.framework.orc import audit_file
-from lockgate.framework.store.codec.foreign_file_index import is_index
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.confidential.confidential_columns import (
     ConfidentialColumns,
@@ -30,6 +29,7 @@ from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
 from lockgate.framework.store.tables.table import Table
+from lockgate.pushdown.index import is_index
 
 # Of a file that ends in the middle.
 UNKNOWN = ("(unknown)",)

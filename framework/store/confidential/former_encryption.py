@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
+from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as table_options
 from lockgate.framework.store.confidential.encryption_entries import Entry, entries_of, with_entries
 from lockgate.framework.store.ddl.schema_changes import AddColumn, SchemaChange
@@ -61,3 +62,18 @@ def _former_entries(table: TableHandle, name: str) -> list[Entry]:
         if name in schema.field_names:
             return entries_of(schema.options, schema.field_names, name)
     return []
+
+
+def encrypted_alike(
+    schema: TableSchema, options: Mapping[str, str], column: str, entries: Sequence[Mapping[str, Any]]
+) -> dict[str, str] | None:
+    """Return options that encrypt one column more, as entries of another column say; None if it cannot be."""
+    alike = [Entry(tuple(each["path"]), each["key"], each["mask"]) for each in entries]
+    whole = Entry((column,), key=next(each.key for each in alike if each.key is not None))
+    # A computed column may have another type, for which parts and masks do not fit.
+    for tried in (alike, [whole]):
+        changed = with_entries(options, tried, column)
+        with suppress(LockgateError):
+            check_schema(dataclasses.replace(schema, options=changed))
+            return changed
+    return None

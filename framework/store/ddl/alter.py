@@ -48,8 +48,7 @@ from lockgate.framework.store.schema.nested_fields import (
     with_inner_fields,
 )
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
-from lockgate.framework.store.schema.wider_types import can_widen
-from lockgate.framework.types import DataField
+from lockgate.framework.types import DataField, can_widen
 
 
 def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: bool) -> TableSchema:

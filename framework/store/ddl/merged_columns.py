@@ -18,8 +18,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     SchemaChange,
 )
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.wider_types import can_widen
-from lockgate.framework.types import DataField, DataType
+from lockgate.framework.types import DataField, DataType, can_widen
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import AlreadyExistsError, CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.io import link_or_copy
-from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.index_manifest import (
     IndexEntry,
     WrittenIndex,
     index_path,
-    read_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.scan.readable_files import stored_entries
@@ -49,9 +47,8 @@ class TableClone:
         stored = [] if snapshot is None else stored_entries(source, snapshot)
         entries = tuple(each for each in stored if condition(each.partition))
         named = None if snapshot is None else snapshot.index_manifest
-        index = () if named is None else read_index_manifest(source, named).entries
-        types = source.schema.types_of(source.schema.partition_keys)
-        mine = tuple(each for each in index if condition(decode_row(each.partition, types)))
+        index = () if named is None else source.index_entries(named)
+        mine = tuple(each for each in index if condition(source.partition_values(each.partition)))
         return cls(source, snapshot, entries, mine)
 
     @property

@@ -19,17 +19,13 @@ import numpy.typing as npt
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.wider_types import statistics_hold
-from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
+from lockgate.framework.types import DataField, DataType, scale_of, statistics_hold, stored_values
 from lockgate.pushdown import AlwaysTrue, And, Comparison, Op, Or, Plain, Predicate, plain
 
 Mask = npt.NDArray[np.bool_]
 SchemaOf = Callable[[int], TableSchema]
 BoundsOf = Callable[[str], "ColumnBounds | None"]
 
-_WIDTHS = {Kind.TINYINT: "<i1", Kind.SMALLINT: "<i2", Kind.INT: "<i4", Kind.BIGINT: "<i8", Kind.DATE: "<i4"}
-_NANOS_IN_MICRO = 1000
-_COMPACT_DIGITS = 18
 ABSENT = -1
 _LONG = np.iinfo(np.int64)
 _Columns = tuple[str, ...] | None
@@ -237,24 +233,6 @@ def joined_bounds(parts: Sequence[ColumnBounds]) -> ColumnBounds:
     )
 
 
-def is_bounded(data_type: DataType) -> bool:
-    """Say whether bounds of columns of this type are known here at all."""
-    if data_type.is_timestamp:
-        return (data_type.precision or 0) <= 6
-    if data_type.kind is Kind.DECIMAL:
-        return (data_type.precision or 0) <= _COMPACT_DIGITS
-    return data_type.kind in _WIDTHS or data_type.is_string
-
-
-def scale_of(data_type: DataType) -> Fraction | None:
-    """Return how many units of the stored numbers make 1 of the plain values; None for text."""
-    if data_type.is_timestamp:
-        return Fraction(1, _NANOS_IN_MICRO)
-    if data_type.kind is Kind.DECIMAL:
-        return Fraction(10) ** (data_type.scale or 0)
-    return None if data_type.is_string else Fraction(1)
-
-
 def stats_position(
     field: DataField, written: TableSchema, columns: _Columns, write_columns: _Columns
 ) -> int | None:
@@ -296,30 +274,3 @@ def _values(
     stats: Sequence[SimpleStats], which: Literal["min", "max"], position: int, data_type: DataType
 ) -> tuple[npt.NDArray[Any], Mask]:
     return stored_values([each.bound(which, position) for each in stats], data_type)
-
-
-def stored_values(decoded: Sequence[Any], data_type: DataType) -> tuple[npt.NDArray[Any], Mask]:
-    """Return values as they are compared, and which of them are not None."""
-    valid = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
-    if data_type.is_string:
-        texts = np.empty(len(decoded), object)
-        texts[:] = ["" if value is None else value for value in decoded]
-        return texts, valid
-    stored = _STORED[_family(data_type)]
-    scale = data_type.scale or 0
-    whole = (0 if value is None else stored(value, scale) for value in decoded)
-    return np.fromiter(whole, np.int64, len(decoded)), valid
-
-
-def _family(data_type: DataType) -> str:
-    if data_type.is_timestamp:
-        return "timestamp"
-    return {Kind.DECIMAL: "decimal", Kind.DATE: "date"}.get(data_type.kind, "whole")
-
-
-_STORED: dict[str, Callable[[Any, int], int]] = {
-    "whole": lambda value, _: int(value),
-    "date": lambda value, _: days_of(value),
-    "timestamp": lambda value, _: micros_of(value),
-    "decimal": lambda value, scale: int(value.scaleb(scale)),
-}

@@ -13,7 +13,6 @@ from lockgate.framework.plugins import CandidateFile, FilePruner, SetPruner, plu
 from lockgate.framework.store.manifests.column_bounds import (
     BoundsOf,
     ColumnBounds,
-    is_bounded,
     may_match_files,
     partition_bounds,
     undecided_files,
@@ -26,7 +25,7 @@ from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPrun
 from lockgate.framework.store.pruning.scanned_files import KeptFiles, PruningQuestion
 from lockgate.framework.store.pruning.split import Section
 from lockgate.framework.store.pruning.topn import Buckets, extents_of, first_of_order, limited, positions_of
-from lockgate.framework.types import Kind
+from lockgate.framework.types import Kind, is_bounded
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,

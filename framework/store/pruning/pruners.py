@@ -12,8 +12,7 @@ from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.rows.bucket import bucket_of
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.wider_types import statistics_hold
-from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.framework.types import DataField, DataType, Kind, statistics_hold, to_arrow
 from lockgate.pushdown import (
     AlwaysFalse,
     And,

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.framework.store.manifests.column_bounds import (
-    ColumnBounds,
-    bounds_of,
-    is_bounded,
-    partition_bounds,
-)
+from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, partition_bounds
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.types import partition_key
+from lockgate.framework.types import is_bounded, partition_key
 
 if TYPE_CHECKING:
     from lockgate.framework.store.scan.scan import ScanPlan

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lockgate.framework import options as table_options
-from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, is_bounded
+from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.schema.table_indexes import indexed_fields
-from lockgate.framework.types import Kind
+from lockgate.framework.types import Kind, is_bounded
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -19,7 +19,7 @@ import pyarrow as pa
 from lockgate.framework import options as table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc import split as split_path
-from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded, stats_position
+from lockgate.framework.store.manifests.column_bounds import ABSENT, stats_position
 from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbers
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
@@ -30,7 +30,7 @@ from lockgate.framework.store.scan.read_request import ReadRequest
 from lockgate.framework.store.scan.readable_files import merged_files
 from lockgate.framework.store.scan.scan import check_files, files_of
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.framework.types import DataField, DataType, Kind, is_bounded, to_arrow
 from lockgate.pushdown import (
     Aggregate,
     AggregatePushDown,

@@ -15,7 +15,7 @@ from lockgate.errors import ColumnNotFoundError, OptionError, nearest
 from lockgate.framework.options import parse_names, parse_some_size, parse_whole
 from lockgate.framework.store.confidential.confidential_columns import confidential_in
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.types import DataField, DataType, Kind
+from lockgate.framework.types import DataType, Kind
 from lockgate.pushdown.index import INDEX_KINDS, ValueKind
 
 _PREFIX = "file-index."
@@ -73,6 +73,18 @@ class WantedIndex:
                 f"{self.name!r} cannot be indexed: {self.column!r} is not a MAP with texts as keys"
             )
         return found.value_type()
+
+    def is_possible(self, schema: TableSchema) -> bool:
+        """Say whether files of a schema can have the index.
+
+        Options of tables that other engines made are not checked as those of ours are.
+        """
+        if self.column not in schema.field_names or self.column in confidential_in(schema).top_level(schema):
+            return False
+        try:
+            return value_kind_of(self.values_of(schema)) in INDEX_KINDS[self.kind].values
+        except OptionError:
+            return False
 
 
 def wanted_indexes(options: Mapping[str, str]) -> list[WantedIndex]:
@@ -208,17 +220,3 @@ def _check_encryption(schema: TableSchema) -> None:
                 "would show its values, or let anyone guess them: remove the column from one of the two "
                 "options"
             )
-
-
-def indexable(schema: TableSchema, wanted: WantedIndex) -> DataField | None:
-    """Return the column of an index in a schema, None if files of it cannot have one.
-
-    Options of tables that other engines made are not checked as those of ours are.
-    """
-    if wanted.column not in schema.field_names or wanted.column in confidential_in(schema).top_level(schema):
-        return None
-    try:
-        kind = value_kind_of(wanted.values_of(schema))
-    except OptionError:
-        return None
-    return schema.field(wanted.column) if kind in INDEX_KINDS[wanted.kind].values else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -107,19 +107,6 @@ def with_inner_fields(fields: Fields, path: Sequence[str], inside: Fields) -> Fi
     if not path:
         return inside
     return edit_field(fields, path, lambda field: replace(field, type=replace(field.type, fields=inside)))
-
-
-def fields_inside(
-    data_type: DataType, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], DataField]]:
-    """Go through all columns inside a type, with their paths."""
-    parts = {ELEMENT: data_type.element, KEY: data_type.key, VALUE: data_type.value}
-    for name, part in parts.items():
-        if part is not None:
-            yield from fields_inside(part, (*path, name))
-    for field in data_type.fields:
-        yield (*path, field.name), field
-        yield from fields_inside(field.type, (*path, field.name))
 
 
 def numbered(data_type: DataType, highest: int) -> tuple[DataType, int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.framework.store.tables.table_history import TableHistory
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.streams.change_range import ChangedFiles, ChangeRange
     from lockgate.framework.store.streams.stream import TableStream
     from lockgate.framework.types import DataField
+    from lockgate.pushdown import Predicate
 
 
 @checked_arguments
@@ -128,6 +129,20 @@ class TableFacts(TableHistory):
         from lockgate.framework.store.scan.snapshot_selection import split_sizes
 
         return split_sizes(self, options)
+
+    def encrypted_alike(
+        self, options: Mapping[str, str], column: str, entries: Sequence[Mapping[str, Any]]
+    ) -> dict[str, str] | None:
+        """Return `options` that encrypt one column more, as `entries` of another say; None if none do."""
+        from lockgate.framework.store.confidential.former_encryption import encrypted_alike
+
+        return encrypted_alike(self.schema, options, column, entries)
+
+    def keeps_partition(self, predicate: Predicate) -> Callable[[tuple[Any, ...]], bool]:
+        """Return the choice of partitions that a predicate makes; UnsupportedError if it splits some."""
+        from lockgate.framework.store.pruning.pruners import PartitionPruner
+
+        return PartitionPruner(self.schema, predicate).keeps_partition
 
     # --- scans and streams -------------------------------------------------------------------
 

@@ -23,15 +23,7 @@ from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask, spell, split
-from lockgate.framework.store import (
-    CommitMessage,
-    DataFileMeta,
-    FileSource,
-    SimpleStats,
-    Table,
-    TableSchema,
-    common_type,
-)
+from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.schema.schema import wall_clock_millis
@@ -40,6 +32,7 @@ from lockgate.framework.types import (
     DataField,
     DataType,
     Kind,
+    common_type,
     convert_losslessly,
     from_arrow,
     to_arrow,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockgate.errors import InputError, nearest
-from lockgate.framework.store import TableSchema, can_widen
-from lockgate.framework.types import DataField, DataType, to_arrow
+from lockgate.framework.store import TableSchema
+from lockgate.framework.types import DataField, DataType, can_widen, to_arrow
 from lockgate.procedures.builtin.migrate.file_adoption import Inspected, holds
 from lockgate.procedures.builtin.migrate.migration_source import MigrationSource
 

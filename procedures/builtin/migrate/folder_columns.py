@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
 from lockgate.framework import types
-from lockgate.framework.store import TableSchema, common_type
-from lockgate.framework.types import DataType
+from lockgate.framework.store import TableSchema
+from lockgate.framework.types import DataType, common_type
 from lockgate.procedures.builtin.migrate.file_adoption import Inspected
 from lockgate.procedures.builtin.migrate.migration_source import (
     ORC,

@@ -27,11 +27,11 @@ from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.manifests.column_bounds import (
     BoundsOf,
     ColumnBounds,
-    is_bounded,
     may_match_files,
     undecided_files,
 )
 from lockgate.framework.store.scan.scan import files_of
+from lockgate.framework.types import is_bounded
 from lockgate.pushdown import (
     ColumnStatistics,
     Predicate,

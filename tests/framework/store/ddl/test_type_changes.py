@@ -12,7 +12,6 @@ from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.schema_changes import (
     ChangeType,
 )
-from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import (
     BIGINT,
     BYTES,
@@ -26,6 +25,7 @@ from lockgate.framework.types import (
     DataType,
     Kind,
     array,
+    can_widen,
     decimal,
     sized,
     timestamp,

@@ -15,7 +15,7 @@ from effort import examples
 from hypothesis import given, settings
 
 from lockgate.framework.store.codec.simple_stats import SimpleStats
-from lockgate.framework.store.manifests.column_bounds import is_bounded, may_match_files
+from lockgate.framework.store.manifests.column_bounds import may_match_files
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import (
@@ -35,6 +35,7 @@ from lockgate.framework.types import (
     TINYINT,
     DataField,
     decimal,
+    is_bounded,
     timestamp,
     to_arrow,
 )

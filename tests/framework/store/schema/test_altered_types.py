@@ -14,8 +14,7 @@ import pytest
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.store.schema.evolution import convert
-from lockgate.framework.store.schema.wider_types import can_widen
-from lockgate.framework.types import parse_type, to_arrow, value_from_json, value_to_json
+from lockgate.framework.types import can_widen, parse_type, to_arrow, value_from_json, value_to_json
 
 CASES = json.loads((Path(__file__).parents[3] / "fixtures" / "altered_types.json").read_text())
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockgate.framework.types import DOUBLE, DataType, Kind, decimal, sized
+from lockgate.framework.types.datatype import DOUBLE, DataType, Kind, decimal, sized
 
 _INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 _DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
