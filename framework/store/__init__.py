@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         visibility,
     )
     from lockgate.framework.store.confidential.confidential_columns import confidential_in
+    from lockgate.framework.store.confidential.exposure_text import exposure_reasons
     from lockgate.framework.store.confidential.exposures import Exposure, exposures
     from lockgate.framework.store.confidential.withheld_keys import (
         KeyUse,
@@ -179,6 +180,7 @@ __all__ = [
     "confidential_in",
     "encrypted_columns",
     "expire_snapshots",
+    "exposure_reasons",
     "exposures",
     "grant",
     "grant_by_name",
@@ -212,6 +214,7 @@ __getattr__ = lazy_attributes(
         ".commit.message": "CommitMessage",
         ".confidential.column_visibility": "column_marks encrypted_columns visibility",
         ".confidential.confidential_columns": "confidential_in",
+        ".confidential.exposure_text": "exposure_reasons",
         ".confidential.exposures": "Exposure exposures",
         ".confidential.withheld_keys": "KeyUse key_uses needed_columns sort_columns withheld_keys",
         ".ddl.merged_columns": "changes_of merged_columns",

@@ -8,7 +8,7 @@ from lockgate.framework.store.confidential.exposures import ExposedState, Exposu
 from lockgate.framework.store.tables.table import Table
 
 
-def reasons(table: Table, found: Sequence[Exposure]) -> list[str]:
+def exposure_reasons(table: Table, found: Sequence[Exposure]) -> list[str]:
     """Return a sentence for each that keeps files with values in the clear: how many, and what to do."""
     if not found:
         return []

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.maintenance.bucket_rescale import RescaleResult, rescale
     from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
     from lockgate.framework.store.maintenance.compaction import BucketJob
+    from lockgate.framework.store.maintenance.foreign_file import ForeignFile
     from lockgate.framework.store.maintenance.order_ranges import Sample
     from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
     from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
@@ -23,6 +24,7 @@ __all__ = [
     "BucketJob",
     "CompactRequest",
     "ExpireResult",
+    "ForeignFile",
     "OrphanResult",
     "Partition",
     "PartitionFiles",
@@ -43,6 +45,7 @@ __getattr__ = lazy_attributes(
         ".bucket_rescale": "RescaleResult rescale",
         ".changelog_expiry": "expire_changelogs",
         ".compaction": "BucketJob",
+        ".foreign_file": "ForeignFile",
         ".order_ranges": "Sample",
         ".ordered_compaction": "RowOrder fits_in_memory",
         ".orphans": "OrphanResult remove_orphan_files",

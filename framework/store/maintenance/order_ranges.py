@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,16 @@ import pyarrow as pa
 
 from lockgate.framework.store.maintenance.curves import Curve, Words, bits_of, ranks_of
 
-SAMPLE_ROWS = 100_000
 # Files that are open at a time; a process may open 1,024 by default.
 _MOST_RANGES = 256
 
 
 class Sample:
     """Some rows of the columns of an order, among which others have a place. A curve or None: by columns."""
+
+    MOST_ROWS: ClassVar[int] = 100_000
+    # What a process needs to compute keys.
+    MODULES: ClassVar[tuple[str, ...]] = (__name__, bits_of.__module__)
 
     def __init__(self, rows: pa.Table, curve: Curve | None) -> None:
         self._rows = rows
@@ -69,10 +73,8 @@ class Sample:
 
 def sample_of(parts: Iterable[pa.Table], rows: int) -> pa.Table | None:
     """Return some of `rows` rows by chance, the same ones each time; None if there is no part."""
-    chance = np.random.default_rng(0)
-    found = [
-        part.filter(pa.array(chance.random(part.num_rows) < SAMPLE_ROWS / max(1, rows))) for part in parts
-    ]
+    chance, share = np.random.default_rng(0), Sample.MOST_ROWS / max(1, rows)
+    found = [part.filter(pa.array(chance.random(part.num_rows) < share)) for part in parts]
     return pa.concat_tables(found) if found else None
 
 

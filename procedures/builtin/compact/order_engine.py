@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import CommitMessage, Table, confidential_in
-from lockgate.framework.store.handle import read_branch
 from lockgate.framework.store.maintenance import BucketJob, RowOrder, fits_in_memory
-from lockgate.framework.store.pruning.file_options import has_file_options
 from lockgate.procedures.builtin.compact.ordered_by_spark import live_rows, rewrite_by_spark
 from lockgate.procedures.procedure import ProcedureContext
 
@@ -79,7 +77,7 @@ def _why_not(table: Table, jobs: Sequence[BucketJob]) -> str | None:
         return "PySpark has the functions of its tasks (arrow_udf) since 4.1"
     if plugins().decides_access():
         return "policies decide what a query reads"
-    if has_file_options(schema) or read_branch(schema) is not None:
+    if table.leaves_files_out or table.reads_branch:
         return "an option of the table decides which files a query reads"
     for field in schema.fields:
         if _NOT_OF_SPARK.search(str(field.type)):

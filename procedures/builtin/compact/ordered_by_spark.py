@@ -8,20 +8,20 @@ range to one task, which sorts them and writes files by the connector's own writ
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.errors import LockgateError, ProcedureError
 from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.store import CommitMessage, FileSource, Table
-from lockgate.framework.store.maintenance import BucketJob, RowOrder, Sample, curves, order_ranges
-from lockgate.framework.store.maintenance.curves import Words
-from lockgate.framework.store.maintenance.order_ranges import SAMPLE_ROWS
+from lockgate.framework.store.maintenance import BucketJob, RowOrder, Sample
 from lockgate.procedures.procedure import ProcedureContext
 
 # A range makes one file. Its size is known by the sample alone, so it is meant to be smaller than a file.
@@ -79,7 +79,7 @@ def _write_in_order(
     rows = spark.read.option(REWRITE, handle).table(name)
     where = f"compact {identifier}: order of {', '.join(order.columns)}"
     with _described(spark, f"{where}, sample of the rows"):
-        share = min(1.0, SAMPLE_ROWS / live_rows(job))
+        share = min(1.0, Sample.MOST_ROWS / live_rows(job))
         found = rows.select(*columns).sample(fraction=share, seed=0).toArrow()
     starts = Sample(found, order.curve).starts(_ranges(table, job))
     helper = _free_name(table)
@@ -95,7 +95,7 @@ def _write_in_order(
 
 
 def placement(
-    found: pa.Table, order: RowOrder, starts: Words
+    found: pa.Table, order: RowOrder, starts: npt.NDArray[np.uint64]
 ) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     """Return a function that gives rows, as structs of the columns of an order, their ranges and keys.
 
@@ -104,8 +104,8 @@ def placement(
     from pyspark import cloudpickle
 
     register: Any = cloudpickle.register_pickle_by_value
-    for module in (curves, order_ranges):
-        register(module)
+    for name in Sample.MODULES:
+        register(sys.modules[name])
     columns, curve = list(order.columns), order.curve
 
     def located(batches: Sequence[pa.Array]) -> pa.Array:
@@ -121,7 +121,7 @@ def placement(
         waiting: list[pa.Array] = []
         for batch in batches:
             waiting.append(batch)
-            if sum(map(len, waiting)) >= SAMPLE_ROWS:
+            if sum(map(len, waiting)) >= Sample.MOST_ROWS:
                 yield located(waiting)
                 waiting = []
         if waiting:

@@ -9,8 +9,14 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.store import Exposure, Table, check_writable, expire_snapshots, exposures
-from lockgate.framework.store.confidential.exposure_text import reasons
+from lockgate.framework.store import (
+    Exposure,
+    Table,
+    check_writable,
+    expire_snapshots,
+    exposure_reasons,
+    exposures,
+)
 from lockgate.framework.store.maintenance import (
     CompactRequest,
     ExpireResult,
@@ -88,7 +94,7 @@ class ExpirePlaintext(TypedProcedure[_Arguments, _Row]):
 
 
 def _text(table: Table, found: Sequence[Exposure]) -> str | None:
-    return "; ".join(reasons(table, found)) or None
+    return "; ".join(exposure_reasons(table, found)) or None
 
 
 def _rewrite(table: Table, report: Callable[[str], None]) -> int:

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,19 +18,15 @@ from lockgate.errors import (
     WrongKeyError,
     nearest,
 )
-from lockgate.framework.io import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask, spell, split
-from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
-from lockgate.framework.store.metadata.paths import new_data_file_name
-from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
-from lockgate.framework.store.schema.schema import wall_clock_millis
+from lockgate.framework.store import CommitMessage, Table, TableSchema
+from lockgate.framework.store.maintenance import ForeignFile
 from lockgate.framework.types import (
     MAX_LENGTH,
     DataField,
     DataType,
-    Kind,
     common_type,
     convert_losslessly,
     from_arrow,
@@ -277,51 +272,8 @@ def why_rewritten(inspected: Inspected, schema: TableSchema) -> str:
 def adopt(source: MigrationSource, table: Table, inspected: Inspected, number: int) -> CommitMessage:
     """Give a file a second name in the table's folder (a copy where links are impossible) and describe it."""
     file = inspected.file
-    meta = DataFileMeta(
-        file_name=new_data_file_name(number, suffix=f".{source.format}"),
-        file_size=file.size,
-        row_count=inspected.rows,
-        value_stats=_statistics(table.schema, inspected)[1],
-        value_stats_cols=_statistics(table.schema, inspected)[0],
-        min_sequence_number=0,
-        max_sequence_number=max(inspected.rows - 1, 0),
-        schema_id=table.schema.id,
-        creation_time_millis=wall_clock_millis(),
-        file_source=FileSource.APPEND,
-    )
-    link_or_copy(
-        source.file_system, file.path, table.file_system, table.paths.data_file(file.partition, 0, meta)
-    )
-    return CommitMessage(file.partition, 0, table.schema.bucket_count, (meta,))
-
-
-def _statistics(schema: TableSchema, inspected: Inspected) -> tuple[tuple[str, ...], SimpleStats]:
-    """Return statistics from a file's footer, as a writer of the table would have kept them."""
-    names, low, high, nulls = [], [], [], []
-    for name, mode in stats_modes(schema).items():
-        if name in schema.partition_keys or schema.field(name).type.kind in (Kind.FLOAT, Kind.DOUBLE):
-            # ORC's bounds of floating-point columns may leave NaN out.
-            continue
-        statistics = inspected.statistics.get(name)
-        if statistics is None and inspected.statistics:
-            statistics = ColumnStatistics(None, None, inspected.rows, 0)  # a column that the file lacks
-        if statistics is None or statistics.null_count is None:
-            continue
-        bounds = _bounds(statistics, mode)
-        names.append(name)
-        low.append(bounds[0])
-        high.append(bounds[1])
-        nulls.append(statistics.null_count)
-    return tuple(names), SimpleStats(tuple(low), tuple(high), tuple(nulls))
-
-
-def _bounds(statistics: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
-    if not mode.bounds or statistics.minimum is None or statistics.maximum is None:
-        return None, None
-    if mode.length is None or not isinstance(statistics.minimum, str | bytes):
-        return statistics.minimum, statistics.maximum
-    high = truncate_max(statistics.maximum, mode.length)
-    return (None, None) if high is None else (statistics.minimum[: mode.length], high)
+    foreign = ForeignFile(source.file_system, file.path, file.size, inspected.rows, inspected.statistics)
+    return foreign.adopt(table, file.partition, number, suffix=f".{source.format}")
 
 
 # --- rewriting ---

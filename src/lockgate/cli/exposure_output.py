@@ -22,12 +22,11 @@ def look(path: str) -> tuple[dict[str, Any], str]:
 
     Raises NotFoundError if the folder is not inside a database of a warehouse.
     """
-    from lockgate.framework.store import exposures
-    from lockgate.framework.store.confidential.exposure_text import reasons
+    from lockgate.framework.store import exposure_reasons, exposures
 
     table = _table(path)
     found = exposures(table)
-    sentences = reasons(table, found)
+    sentences = exposure_reasons(table, found)
     content = {
         "table": str(table.identifier),
         "folder": path,

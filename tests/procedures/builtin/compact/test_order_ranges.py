@@ -40,7 +40,7 @@ def spilled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[in
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(order_module, "_ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(ranges_module, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(ranges_module.Sample, "MOST_ROWS", 300)
     monkeypatch.setattr(bucket_writer, "_SLICE_ROWS", 50)
     monkeypatch.setattr(bucket_writer, "_LEAST_STRIPE_SIZE", 100)
     counts: list[int] = []
