@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lockgate.checked_arguments import checked_arguments
 from lockgate.errors import OptionError
@@ -66,39 +66,87 @@ def read_branch(schema: TableSchema) -> ReadBranch | None:
     return ReadBranch(primary or fallback, bool(primary))
 
 
+@dataclass(frozen=True)
+class TableContext:
+    """What a catalog gives each of its tables.
+
+    `principal` is the one for whom plugins decide about access, None for the one who acts when the table is
+    used. `on_plaintext` is the warehouse's choice for values of encrypted columns that a table would get in
+    the clear.
+    """
+
+    file_system: FileSystem
+    keys: KeyProvider | None = None
+    external: ExternalRoots = NO_ROOTS
+    principal: Principal | None = None
+    on_plaintext: str = ""
+
+
 @checked_arguments
+@dataclass(frozen=True, eq=False, repr=False)
 class TableHandle:
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
-    # The principal for whom plugins decide about access; None for the one who acts when the table is used.
-    principal: Principal | None = None
+    identifier: Identifier
+    location: str
+    schema: TableSchema
+    context: TableContext
 
-    def __init__(
-        self,
-        identifier: Identifier,
-        location: str,
-        schema: TableSchema,
-        file_system: FileSystem,
-        keys: KeyProvider | None = None,
-        external: ExternalRoots = NO_ROOTS,
-    ) -> None:
-        self.identifier = identifier
-        self.location = location
-        # A branch has snapshots, schemas, tags and consumers of its own, over the same data and manifests.
-        self.branch_location = branch_folder(location, identifier.branch)
-        self.schema = schema
-        self.file_system = file_system
-        self.options: TableOptions = schema.table_options
-        # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
-        self.keys = None if keys is None else keys.for_table(self.options)
-        self.paths = TablePaths(location, schema, self.schema_of, external)
-        self.schema_files = SchemaFiles(
-            file_system, self.branch_location, branch=identifier.branch is not None
-        )
-        self.snapshot_files = SnapshotFiles(file_system, self.branch_location)
-        self.changelog_files = SnapshotFiles(file_system, self.branch_location, CHANGELOG)
-        self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
-        self.consumer_files = Consumers(file_system, self.branch_location)
+    @property
+    def file_system(self) -> FileSystem:
+        """Where the table lies."""
+        return self.context.file_system
+
+    @property
+    def principal(self) -> Principal | None:
+        """The one for whom plugins decide about access; None for the one who acts."""
+        return self.context.principal
+
+    @property
+    def options(self) -> TableOptions:
+        """The options with typed access."""
+        return self.schema.table_options
+
+    @cached_property
+    def branch_location(self) -> str:
+        """The folder of snapshots, schemas, tags and consumers: a branch has its own, over the same data."""
+        return branch_folder(self.location, self.identifier.branch)
+
+    @cached_property
+    def keys(self) -> KeyProvider | None:
+        """The keys; a table may bring its own, wrapped, which stay those of its newest schema."""
+        return None if self.context.keys is None else self.context.keys.for_table(self.options)
+
+    @cached_property
+    def paths(self) -> TablePaths:
+        """The paths of its files."""
+        return TablePaths(self.location, self.schema, self.schema_of, self.context.external)
+
+    @cached_property
+    def schema_files(self) -> SchemaFiles:
+        """The files of its schemas."""
+        branch = self.identifier.branch is not None
+        return SchemaFiles(self.file_system, self.branch_location, branch=branch)
+
+    @cached_property
+    def snapshot_files(self) -> SnapshotFiles:
+        """The files of its snapshots."""
+        return SnapshotFiles(self.file_system, self.branch_location)
+
+    @cached_property
+    def changelog_files(self) -> SnapshotFiles:
+        """The files of changelogs that outlive their snapshots."""
+        return SnapshotFiles(self.file_system, self.branch_location, CHANGELOG)
+
+    @cached_property
+    def manifests(self) -> ManifestFiles:
+        """Its manifests."""
+        return ManifestFiles(self.file_system, self.paths, self.schema, self.schema_of)
+
+    @cached_property
+    def consumer_files(self) -> Consumers:
+        """The files of its consumers."""
+        return Consumers(self.file_system, self.branch_location)
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -127,19 +175,16 @@ class TableHandle:
         place = self.file_system.uri(self.branch_location)
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{place}#{self.table_id}"))
 
-    def with_schema(self, schema_id: int) -> TableHandle:
+    def with_schema(self, schema_id: int) -> Self:
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""
         if schema_id == self.schema.id:
             return self
         return self.sibling(self.identifier, self.schema_of(schema_id))
 
-    def sibling(self, identifier: Identifier, schema: TableSchema) -> TableHandle:
+    def sibling(self, identifier: Identifier, schema: TableSchema) -> Self:
         """Return the same table under another name or schema: a branch of it, or as it was."""
-        table = TableHandle(
-            identifier, self.location, schema, self.file_system, self.keys, self.paths.external
-        )
-        table.principal = self.principal
-        return table
+        context = replace(self.context, keys=self.keys)
+        return replace(self, identifier=identifier, schema=schema, context=context)
 
     def check_deletable(self, paths: Iterable[str]) -> None:
         """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, RemoveOption, RenameColumn, SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, call
 
@@ -33,7 +34,12 @@ def people(*ids: int, secret: str = SECRET) -> pa.Table:
 def unencrypted(table: Table) -> Table:
     """The table for a writer that ignores `orc.encrypt`."""
     options = {key: value for key, value in table.schema.options.items() if not key.startswith("orc.")}
-    return Table(table.identifier, table.location, replace(table.schema, options=options), table.file_system)
+    return Table(
+        table.identifier,
+        table.location,
+        replace(table.schema, options=options),
+        TableContext(table.file_system),
+    )
 
 
 def content(table: Table) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def _store(context: OperationContext, request: FlowRequest, table: Table, option
         changed = dataclasses.replace(
             table.schema, options={table_options.ORC_INTEGRITY.key: "require", **options}
         )
-        context.dispatcher.replacements[request["replacement"]] = Replacement(table.replaced, changed)
+        context.dispatcher.replacements[request["replacement"]] = Replacement.of(table.replaced, changed)
         return changed.id
     keys = (table_options.ORC_ENCRYPT.key, table_options.ORC_MASK.key)
     changes = [SetOption(key, options[key]) for key in keys if key in options]

@@ -43,7 +43,7 @@ def _judge(table: Table, schema: pa.Schema, reported: Iterable[str] = ()) -> set
         return set()
     how = f"to encrypt them, add '{suggested_entries(shown)}' to 'orc.encrypt' of the table first"
     text = exposure_message(str(table.identifier), shown, how)
-    if (table.options.get_option(ON_PLAINTEXT) or table.on_plaintext) == "refuse":
+    if (table.options.get_option(ON_PLAINTEXT) or table.context.on_plaintext) == "refuse":
         raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
     warn_user(text, PlaintextWarning)
     return set(shown)

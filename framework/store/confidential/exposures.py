@@ -245,9 +245,7 @@ def _whole(table: Table) -> Table:
     )
     schema = current_schema(files, snapshots)
     name = Identifier(table.identifier.namespace, table.identifier.table)
-    found = Table(name, table.location, schema or table.schema, table.file_system, table.keys)
-    found.principal = table.principal
-    return found
+    return table.sibling(name, schema or table.schema)
 
 
 def _branch_of(table: TableHandle, branch: TableHandle, secrets: ConfidentialColumns) -> _Branch:

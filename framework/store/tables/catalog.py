@@ -35,6 +35,7 @@ from lockgate.framework.store.ddl.planned_changes import announce_columns, annou
 from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.grants import grant, grant_by_name, grant_database, grant_naming, whole_refusal
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.metadata.generations import GENERATION, current_schema, placed_after
 from lockgate.framework.store.metadata.identifier import Identifier, check_name
 from lockgate.framework.store.metadata.paths import branch_folder, schema_folder, snapshot_folder
@@ -97,6 +98,11 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({self.warehouse!r})"
+
+    @property
+    def table_context(self) -> TableContext:
+        """What the catalog gives each of its tables."""
+        return TableContext(self.file_system, self.keys, self.external, self.principal, self.on_plaintext)
 
     @named_errors
     def make_warehouse(self) -> None:
@@ -326,10 +332,7 @@ class Catalog:
         schema = current_schema(self._schemas_of(parsed), self._snapshots_of(parsed))
         if schema is None:
             return None
-        table = Table(parsed, location, schema, self.file_system, self.keys, self.external)
-        table.on_plaintext = self.on_plaintext
-        table.principal = self.principal
-        return table
+        return Table(parsed, location, schema, self.table_context)
 
     @named_errors
     def alter_table(

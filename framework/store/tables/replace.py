@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, LockgateError
@@ -28,17 +28,22 @@ if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Replacement(Table):
     """A table as it will be, over the table that it replaces; files written to it wait for `publish`."""
 
-    def __init__(self, replaced: Table, schema: TableSchema) -> None:
-        super().__init__(replaced.identifier, replaced.location, schema, replaced.file_system, replaced.keys)
-        self.replaced = replaced
-        self.messages: list[CommitMessage] = []
+    replaced: Table
+    messages: list[CommitMessage] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, replaced: Table, schema: TableSchema) -> Replacement:
+        """Return what is to replace a table, as a schema that is not stored yet says."""
+        context = replace(replaced.context, keys=replaced.keys)
+        return cls(replaced.identifier, replaced.location, schema, context, replaced)
 
     def hold(self, messages: Sequence[CommitMessage]) -> None:
         """Keep what was written until it is published."""
-        self.messages += messages
+        self.messages.extend(messages)
 
     def publish(self, *, base_snapshot_id: int | None = None, base_commit_id: str | None = None) -> Snapshot:
         """Put the new table in the place of the old one; others see either, and never anything between.
@@ -100,12 +105,12 @@ def replacement(table: Table, schema: Schema) -> Replacement:
     stored = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
     newest = max((table.schema, *stored), key=lambda one: one.id)
     highest, fields = max(table.schema.highest_field_id, newest.highest_field_id), []
-    for field in first.fields:
+    for each in first.fields:
         own = highest + 1
-        kind, highest = numbered(field.type, own)
-        fields.append(replace(field, id=own, type=kind))
+        kind, highest = numbered(each.type, own)
+        fields.append(replace(each, id=own, type=kind))
     own_id = newest.id + 1
-    return Replacement(
+    return Replacement.of(
         table,
         replace(
             first,

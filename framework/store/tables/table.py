@@ -17,9 +17,7 @@ from lockgate.framework.io import named_errors
 from lockgate.framework.options import check_names
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
-from lockgate.framework.store.metadata.identifier import Identifier
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.tables.table_facts import TableFacts
 
@@ -42,22 +40,7 @@ Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[p
 class Table(TableFacts):
     """A table with the schema that it had when it was loaded; each call looks up snapshots."""
 
-    # The warehouse's choice for values of encrypted columns that a table would get in the clear.
-    on_plaintext = ""
-
     # --- state -------------------------------------------------------------------------------
-
-    def with_schema(self, schema_id: int) -> Table:
-        """Return the table as it is under one of its schemas, for a query that was analysed with it."""
-        if schema_id == self.schema.id:
-            return self
-        return self.sibling(self.identifier, self.schema_of(schema_id))
-
-    def sibling(self, identifier: Identifier, schema: TableSchema) -> Table:
-        """Return the same table under another name or schema: a branch of it, or as it was."""
-        table = Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
-        table.principal = self.principal
-        return table
 
     @named_errors
     def set_wrapped_keys(self, text: str) -> None:

@@ -92,4 +92,4 @@ def _handle(catalog: Catalog, source: Table, target: Identifier) -> Table:
     grant_by_name(Action.CREATE, target, location, principal=catalog.principal)
     if catalog.file_system.list(f"{location}/snapshot"):
         raise AlreadyExistsError(f"{location} holds the remains of a table; delete the folder first")
-    return Table(target, location, source.schema, catalog.file_system, catalog.keys, catalog.external)
+    return Table(target, location, source.schema, catalog.table_context)

@@ -27,6 +27,7 @@ from lockgate.errors import LockgateError, StorageDeniedError, StorageError
 from lockgate.framework.io import S3FileSystem, resolve
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
@@ -110,7 +111,7 @@ def failing(table: Table, memory: MemoryClient, point: int, how: str) -> tuple[T
     assert isinstance(files, S3FileSystem)
     client = Failing(memory, point, how)
     files._made = (os.getpid(), client)
-    return Table(table.identifier, table.location, table.schema, files), client
+    return Table(table.identifier, table.location, table.schema, TableContext(files)), client
 
 
 def one(number: int) -> pa.Table:

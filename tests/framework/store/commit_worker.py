@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from lockgate.framework.io import LocalFileSystem, resolve
 from lockgate.framework.store import CommitMessage, DataFileMeta, Identifier, Table
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 
 
 def table_at(location: str) -> Table:
     schema = SchemaFiles(resolve(location)[0], location).latest()
     assert schema is not None
-    return Table(Identifier("db", "t"), location, schema, LocalFileSystem())
+    return Table(Identifier("db", "t"), location, schema, TableContext(LocalFileSystem()))
 
 
 def commit(table: Table, name: str, deleted: tuple[DataFileMeta, ...] = ()) -> None:

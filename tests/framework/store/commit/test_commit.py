@@ -12,6 +12,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, DataFileMeta, Snapshot, Table
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import TableSchema
 
@@ -263,7 +264,7 @@ class _Loses:
 
     def __init__(self, table: Table, others: list[CommitMessage]) -> None:
         self._files = table.snapshot_files
-        self._rival = Table(table.identifier, table.location, table.schema, table.file_system)
+        self._rival = Table(table.identifier, table.location, table.schema, TableContext(table.file_system))
         self._others = others
 
     def __getattr__(self, name: str) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import CommitMessage, DataFileMeta, Table
+from lockgate.framework.store.handle import TableContext
 
 MakeTable = Callable[..., Table]
 MakeFile = Callable[..., DataFileMeta]
@@ -55,7 +56,7 @@ def test_a_failure_at_any_step(
     table.commit([message(data_file("first"))])
     before = {path.name for path in (Path(table.location) / "manifest").iterdir()}
     failing = FailingFileSystem(point, after=after, once=once)
-    broken = Table(table.identifier, table.location, table.schema, failing)
+    broken = Table(table.identifier, table.location, table.schema, TableContext(failing))
     try:
         snapshot = broken.commit([message(data_file("second"))])
     except OSError:

@@ -21,6 +21,7 @@ from lockgate.errors import (
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
@@ -253,7 +254,7 @@ def test_killed_at_any_step(table: Table, catalog: Catalog, what: str, point: in
         table.create_branch("dev", tag="two")
         for number in (4, 5):
             catalog.load_table("db.t$branch_dev").append(make_rows(number))
-    dying = Table(table.identifier, table.location, table.schema, Dying(point))
+    dying = Table(table.identifier, table.location, table.schema, TableContext(Dying(point)))
     steps: dict[str, Callable[[], object]] = {
         "create": lambda: dying.create_branch("dev", tag="two"),
         "rename": lambda: dying.rename_branch("dev", "prod"),

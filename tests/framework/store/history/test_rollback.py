@@ -21,6 +21,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.history.table_rollback import snapshot_at
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
@@ -235,7 +236,7 @@ class Interrupting(LocalFileSystem):
 
 
 def through(table: Table, file_system: LocalFileSystem) -> Table:
-    return Table(table.identifier, table.location, table.schema, file_system)
+    return Table(table.identifier, table.location, table.schema, TableContext(file_system))
 
 
 def test_a_commit_that_was_held_up_lands_after_the_rollback(table: Table) -> None:

@@ -24,6 +24,7 @@ from lockgate.framework.store import (
     TableSchema,
 )
 from lockgate.framework.store.codec.avro import read_container, write_container
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.manifests.manifest import live_entries, merge_entries
 from lockgate.framework.store.manifests.manifest_files import partition_stats
 from lockgate.framework.store.manifests.manifest_records import ENTRY_SCHEMA
@@ -167,7 +168,9 @@ def test_manifest_entries_round_trip(make_table: MakeTable, key_file: MakeFile, 
     columns = {"id": pa.int64(), "v": pa.string(), "dt": pa.string()}
     made = make_table(columns=columns, primary_keys=("id", "dt"), partition_keys=("dt",), bucket="2")
     external = ExternalRoots(("/elsewhere",))
-    table = Table(made.identifier, made.location, made.schema, made.file_system, external=external)
+    table = Table(
+        made.identifier, made.location, made.schema, TableContext(made.file_system, external=external)
+    )
     file = key_file(
         "data-1.orc",
         min_sequence_number=3,
@@ -192,7 +195,9 @@ def test_manifest_entries_round_trip(make_table: MakeTable, key_file: MakeFile, 
     )
     table.commit([message(file, other, partition=("a",), bucket=1, total_buckets=2)])
     snapshot = table.latest_snapshot()
-    fresh = Table(table.identifier, table.location, table.schema, table.file_system, external=external)
+    fresh = Table(
+        table.identifier, table.location, table.schema, TableContext(table.file_system, external=external)
+    )
     entries = fresh.manifests.live_files(snapshot)
     assert entries == [ManifestEntry(FileKind.ADD, ("a",), 1, 2, each) for each in (file, other)]
     (meta,) = fresh.manifests.manifests(snapshot)  # type: ignore[arg-type]  # the commit made one
@@ -242,7 +247,7 @@ def test_a_damaged_manifest_is_named(
     # Parsed manifests are kept by path, so the damage is looked at under another one.
     moved = Path(table.location).with_name("moved")
     Path(table.location).rename(moved)
-    broken = Table(table.identifier, str(moved), table.schema, table.file_system)
+    broken = Table(table.identifier, str(moved), table.schema, TableContext(table.file_system))
     with pytest.raises(CorruptFileError, match=name):
         broken.manifests.live_files(snapshot)
 

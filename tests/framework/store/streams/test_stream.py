@@ -17,6 +17,7 @@ from lockgate import procedures
 from lockgate.errors import InputError, OptionError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.streams.position import StreamPlace
 from lockgate.framework.store.streams.stream import TableStream
@@ -79,7 +80,7 @@ def test_options_of_the_table_say_where_a_stream_starts_and_the_querys_win(make_
         table.identifier,
         table.location,
         replace(table.schema, options={**table.schema.options, "scan.mode": "latest"}),
-        table.file_system,
+        TableContext(table.file_system),
     )
     assert of(table, {}).start().snapshot_id == 2
     assert of(table, {"scan.snapshot-id": "1"}).start().snapshot_id == 1

@@ -14,6 +14,7 @@ from lockgate.errors import CommitConflictError, InputError, OptionError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.maintenance.orphans import remove_orphan_files
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.metadata.generations import GENERATION
@@ -279,7 +280,9 @@ class DyingFileSystem(LocalFileSystem):
 def test_killed_at_any_write(catalog: Catalog, table: Table, point: int, after: bool, tmp_path: Path) -> None:
     made = prepared(catalog)
     dying = DyingFileSystem(point, after=after)
-    broken = Replacement(Table(table.identifier, table.location, table.schema, dying), made.schema)
+    broken = Replacement.of(
+        Table(table.identifier, table.location, table.schema, TableContext(dying)), made.schema
+    )
     broken.hold(made.messages)
     with suppress(Killed):
         broken.publish()

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import CommitConflictError
-from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.access import Principal
+from lockgate.framework.store import Catalog, Replacement, Schema, SetOption, Table
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
+from lockgate.framework.store.metadata.references import branch_table
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 
@@ -63,3 +65,19 @@ def test_an_append_that_fails_leaves_no_files(
 def test_a_table_says_what_it_is(make_table: Callable[..., Table]) -> None:
     table = make_table()
     assert repr(table) == f"Table('db.t', location={table.location!r}, schema_id=0)"
+
+
+def test_what_a_catalog_gives_goes_along_with_a_table(catalog: Catalog) -> None:
+    own = Catalog(
+        catalog.warehouse,
+        principal=Principal("ann"),
+        options={"encryption.on-plaintext": "refuse", "external-roots": "/elsewhere"},
+    )
+    own.create_namespace("other")
+    table = own.create_table("other.t", Schema.from_arrow(ROWS.schema))
+    table.create_branch("b")
+    branch = branch_table(table, "b")
+    changed = own.alter_table("other.t", [SetOption("comment", "x")])
+    for each in (table, branch, changed.with_schema(0), Replacement.of(table, changed.schema)):
+        assert each.context == table.context, each
+    assert (table.context.on_plaintext, table.context.external.roots) == ("refuse", ("/elsewhere",))

@@ -19,6 +19,7 @@ from lockgate.framework.keys import add_key_version, create_key_file
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
 from lockgate.framework.store import Catalog, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.procedures import ProcedureResult
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
@@ -50,7 +51,7 @@ def test_files_that_a_foreign_writer_left_in_the_clear_are_encrypted(
         table.identifier,
         table.location,
         replace(table.schema, options={**table.schema.options, "orc.encrypt": ""}),
-        table.file_system,
+        TableContext(table.file_system),
     )
     snapshot = foreign.append(rows(0, 10))
     assert b"n7" in next(Path(table.location).rglob("data-*")).read_bytes()

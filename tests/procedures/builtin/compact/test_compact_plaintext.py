@@ -15,6 +15,7 @@ from plain_search import found_in
 
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import DropColumn, RemoveOption, RenameColumn, SetOption
+from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.procedures import ProcedureResult
 
@@ -117,7 +118,12 @@ def test_compact_hides_what_an_earlier_one_left(catalog: Catalog, run: Run) -> N
 def unencrypted(table: Table) -> Table:
     """The table for a writer that ignores `orc.encrypt`."""
     options = {key: value for key, value in table.schema.options.items() if key != "orc.encrypt"}
-    return Table(table.identifier, table.location, replace(table.schema, options=options), table.file_system)
+    return Table(
+        table.identifier,
+        table.location,
+        replace(table.schema, options=options),
+        TableContext(table.file_system),
+    )
 
 
 def play_foreign_manifest(table: Table, files: Sequence[Any]) -> None:
