@@ -29,7 +29,6 @@ from lockgate.framework.store import (
     Schema,
     SimpleStats,
     Table,
-    commit_messages,
     indexed_fields,
 )
 from lockgate.framework.store.manifests import manifest_files
@@ -64,7 +63,7 @@ def make_table(warehouse: Path, files: int) -> Table:
     for first in range(0, files, step):
         made = tuple(_file(name) for name in names[first : first + step])
         table.commit([CommitMessage((), 0, -1, made, ())])
-    commit_messages(table, [], kind="COMPACT", index_files=IndexFileChanges((_segment(table, names),)))
+    table.commit_index(IndexFileChanges((_segment(table, names),)))
     return table
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockgate.framework.access import Principal
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.lineage import Record
-    from lockgate.framework.store import Catalog, CommitRequest, Snapshot, Table, TableHandle
+    from lockgate.framework.store import Catalog, PreparedCommit, Snapshot, Table, TableHandle
     from lockgate.framework.types import DataField, DataType
     from lockgate.pushdown import Comparison, Predicate
 
@@ -278,7 +278,7 @@ class FileCollector(Protocol):
 class CommitParticipant(Protocol):
     """A participant in one commit."""
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         """Prepare, before the first attempt; an error ends the commit, and nothing becomes visible."""
 
     def committed(self, snapshot: Snapshot) -> None:

@@ -8,8 +8,13 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.store.codec.simple_stats import EMPTY_STATS, SimpleStats
-    from lockgate.framework.store.commit.commit import commit_messages
-    from lockgate.framework.store.commit.commit_request import CommitRequest, Overwrite
+    from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
+    from lockgate.framework.store.commit.commit_request import (
+        CommitRequest,
+        Overwrite,
+        PreparedCommit,
+        StreamEpoch,
+    )
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.confidential.column_visibility import (
         column_marks,
@@ -111,6 +116,7 @@ __all__ = [
     "ROW_TABLES",
     "SNAPSHOT_SOURCE",
     "AddColumn",
+    "BaseSnapshot",
     "Between",
     "Catalog",
     "ChangeComment",
@@ -139,6 +145,7 @@ __all__ = [
     "MoveColumn",
     "Overwrite",
     "Position",
+    "PreparedCommit",
     "ReadRequest",
     "RemoveOption",
     "RenameColumn",
@@ -153,6 +160,7 @@ __all__ = [
     "Snapshot",
     "Split",
     "StreamConsumers",
+    "StreamEpoch",
     "StripeRange",
     "Table",
     "TableHandle",
@@ -176,7 +184,6 @@ __all__ = [
     "check_readable",
     "check_writable",
     "column_marks",
-    "commit_messages",
     "confidential_in",
     "encrypted_columns",
     "expire_snapshots",
@@ -209,8 +216,8 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         ".codec.simple_stats": "EMPTY_STATS SimpleStats",
-        ".commit.commit": "commit_messages",
-        ".commit.commit_request": "CommitRequest Overwrite",
+        ".commit.base_snapshot": "BaseSnapshot",
+        ".commit.commit_request": "CommitRequest Overwrite PreparedCommit StreamEpoch",
         ".commit.message": "CommitMessage",
         ".confidential.column_visibility": "column_marks encrypted_columns visibility",
         ".confidential.confidential_columns": "confidential_in",

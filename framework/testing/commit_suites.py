@@ -13,7 +13,7 @@ from lockgate.errors import PluginError
 from lockgate.framework.plugins import CommitParticipant, FileCollection, FileCollector, hookimpl, plugins
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import CommitRequest, Snapshot, Table, TableHandle
+    from lockgate.framework.store import PreparedCommit, Snapshot, Table, TableHandle
 
 _PIECES = (1, 3, 1024)
 
@@ -199,7 +199,7 @@ class _Recorder:
         self.calls: list[str] = []
         self.errors: list[Exception] = []
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         self.calls.append("prepare")
         self.participant.prepare(request)
 
@@ -221,7 +221,7 @@ class _Recorder:
 class _Refuser:
     """A participant that admits no commit."""
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         raise ValueError("this commit is to fail")
 
     def committed(self, snapshot: Snapshot) -> None: ...
@@ -235,7 +235,7 @@ class _Seen:
     def __init__(self) -> None:
         self.collected: dict[str, dict[str, bytes]] = {}
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         self.collected |= {file: dict(made) for file, made in request.collected.items()}
 
     def committed(self, snapshot: Snapshot) -> None: ...

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from exact_rows import exact_rows, in_order
-from tracked_rows import ROW_TABLES, tracked_table
+from tracked_rows import ROWS, tracked_table
 from zoo import expected, unpack
 
 from lockgate.errors import LockgateError
@@ -113,8 +113,8 @@ def test_columns_and_filters_of_rows_with_their_kinds(spark: SparkSession, zoo: 
 def test_rows_keep_their_ids(spark: SparkSession, folder: Path, zoo: str, form: str) -> None:
     tracked_table(Catalog(folder), form, f"zoo.tracked_{form}")
     table = f"{zoo}.tracked_{form}"
-    assert sorted(map(tuple, spark.table(table).collect())) == [row[:2] for row in ROW_TABLES]
-    assert sorted(map(tuple, spark.table(f"{table}.row_tracking").collect())) == ROW_TABLES
+    assert sorted(map(tuple, spark.table(table).collect())) == [row[:2] for row in ROWS]
+    assert sorted(map(tuple, spark.table(f"{table}.row_tracking").collect())) == ROWS
     moved = spark.sql(f"SELECT _SEQUENCE_NUMBER FROM {table}.row_tracking WHERE _ROW_ID = 1 AND k > 1")
     assert moved.collect() == [(2,)]
 

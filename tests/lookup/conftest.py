@@ -115,6 +115,9 @@ class FakeTable:
             raise SnapshotNotFoundError(f"no snapshot {number}")
         return self._snapshots[number]
 
+    newest_change = Table.newest_change
+    masks_of = Table.masks_of
+
     def scan(self, predicate: object, *, columns: list[str], snapshot_id: int, own_schema: bool) -> FakePlan:
         return FakePlan(columns, snapshot_id)
 

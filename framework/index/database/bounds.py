@@ -51,7 +51,7 @@ from lockgate.framework.types import DataField, DataType, scale_of
 from lockgate.pushdown import Comparison, Predicate, with_literals
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import CommitRequest
+    from lockgate.framework.store import PreparedCommit
 
 BOUNDS = "bounds"
 FILE_KIND = "lockgate-manifests"
@@ -177,7 +177,7 @@ class BoundsParticipant:
         self._has_only_index_files = False
         self._last_file: tuple[ManifestBounds, NewIndexFile] | None = None
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         """Take the request, which determines whether it only has index files."""
         self._has_only_index_files = request.index_files is not None
 

@@ -24,7 +24,6 @@ from lockgate.framework.index.database.participant import (
 from lockgate.framework.index.database.segment_collector import SegmentCollector, part_name
 from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
 from lockgate.framework.store import (
-    CommitKind,
     FileReader,
     IndexedField,
     IndexEntry,
@@ -33,7 +32,6 @@ from lockgate.framework.store import (
     Table,
     bounded_fields,
     check_writable,
-    commit_messages,
     indexed_fields,
 )
 from lockgate.procedures import DryRun, ProcedureContext, TableName, TypedProcedure
@@ -50,7 +48,7 @@ _FULL = 64 * 2**20
 
 
 def _commit(table: Table, changes: IndexFileChanges) -> Snapshot:
-    return commit_messages(table, [], kind=CommitKind.COMPACT, index_files=changes)
+    return table.commit_index(changes)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from lockgate.framework.store import (
 from lockgate.pushdown.index import PartName, Segment, merge_segments, segment_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store import CommitRequest
+    from lockgate.framework.store import PreparedCommit
 
 # Commits merge segments below this size.
 SMALL = 16 * 2**20
@@ -32,9 +32,9 @@ class SegmentParticipant:
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
-        self._request: CommitRequest | None = None
+        self._request: PreparedCommit | None = None
 
-    def prepare(self, request: CommitRequest) -> None:
+    def prepare(self, request: PreparedCommit) -> None:
         """Take the request with the collectors' results."""
         self._request = request
 

@@ -36,7 +36,15 @@ from lockgate.framework.spark.operations.data_files import check_spark_types
 from lockgate.framework.spark.operations.java_encryption import java_options
 from lockgate.framework.spark.operations.partition_operations import static_partitions, whole_partitions
 from lockgate.framework.spark.operations.plans.file_rewrites import REWRITE, holder_of, written_table
-from lockgate.framework.store import CommitMessage, TaskFile, TaskResults, WriteOptions, WriteSession
+from lockgate.framework.store import (
+    BaseSnapshot,
+    CommitMessage,
+    StreamEpoch,
+    TaskFile,
+    TaskResults,
+    WriteOptions,
+    WriteSession,
+)
 from lockgate.framework.types import can_widen, from_spark_type, to_spark_type
 
 if TYPE_CHECKING:
@@ -213,13 +221,11 @@ def commit(context: OperationContext, request: EndRequest) -> Committed:
     if holder is not None:
         holder.hold(session.complete(results))
         return {"snapshot_id": None}
-    user, identifier = _named(request)
+    read = request["base_snapshot_id"]
     snapshot = session.commit(
         results,
-        user=user,
-        identifier=identifier,
-        base_snapshot_id=request["base_snapshot_id"],
-        base_commit_id=request["base_commit_id"],
+        epoch=_epoch(request),
+        base=None if read is None else BaseSnapshot(read, request["base_commit_id"]),
         partitions=_partitions(session.table, request),
     )
     if request["epoch"] is not None and snapshot is not None:
@@ -268,10 +274,10 @@ def _partitions(table: Table, request: EndRequest) -> Overwrite | None:
     return static_partitions(table, whole_partitions(table, request["filters"]))
 
 
-def _named(request: WriteRequest) -> tuple[str | None, int | None]:
+def _epoch(request: WriteRequest) -> StreamEpoch | None:
     """Return the idempotency key of a commit: an epoch of a stream, or what the options give."""
     if request["epoch"] is not None:
-        return request["query_id"], request["epoch"]
+        return StreamEpoch(request["query_id"], request["epoch"])
     options = {key.lower(): value for key, value in request["options"].items()}
     user, text = options.get(COMMIT_USER), options.get(COMMIT_IDENTIFIER)
     if (user is None) != (text is None):
@@ -283,7 +289,7 @@ def _named(request: WriteRequest) -> tuple[str | None, int | None]:
         raise OptionError(
             f"{COMMIT_IDENTIFIER!r} must be a whole number that grows from commit to commit, not {text!r}"
         )
-    return user, None if text is None else int(text)
+    return None if user is None or text is None else StreamEpoch(user, int(text))
 
 
 def _check_options(request: WriteRequest) -> None:
@@ -296,7 +302,7 @@ def _check_options(request: WriteRequest) -> None:
             _check_overwrite_mode(request["mode"], text)
         elif name not in {*own, REWRITE, *of_scans} and not name.startswith(_OF_SCANS):
             raise OptionError(f"a write has no option {key!r}{nearest(name, own)}")
-    _named(request)
+    _epoch(request)
 
 
 def _check_overwrite_mode(mode: str, text: str) -> None:

@@ -23,9 +23,9 @@ from lockgate.errors import (
 )
 from lockgate.framework import options as table_options
 from lockgate.framework.plugins import RowsCommitted, publish
-from lockgate.framework.store.commit.base_snapshot import BaseSnapshot, BaseSnapshotCheck
+from lockgate.framework.store.commit.base_snapshot import BaseSnapshotCheck
 from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges
-from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
+from lockgate.framework.store.commit.commit_request import CommitRequest, PreparedCommit, prepared
 from lockgate.framework.store.commit.commit_schema import schema_to_commit
 from lockgate.framework.store.commit.conflicts import (
     check_buckets,
@@ -34,7 +34,6 @@ from lockgate.framework.store.commit.conflicts import (
     check_rewritten,
     check_schema,
 )
-from lockgate.framework.store.commit.file_collectors import collected, indexed
 from lockgate.framework.store.commit.hash_index import HashChanges
 from lockgate.framework.store.commit.idempotency import EarlierTries, snapshots_back
 from lockgate.framework.store.commit.participants import with_participants
@@ -60,58 +59,22 @@ from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import IndexFileChanges, ManifestParticipant
-    from lockgate.framework.store.commit.commit_request import GivenIndex, Overwrite
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.handle import TableHandle
 
 
-def commit_messages(
-    table: TableHandle,
-    messages: Sequence[CommitMessage],
-    *,
-    kind: str = CommitKind.APPEND,
-    user: str | None = None,
-    identifier: int | None = None,
-    base_snapshot_id: int | None = None,
-    base_commit_id: str | None = None,
-    overwrite: Overwrite | None = None,
-    replaces: bool = False,
-    marked: Sequence[RowDeletions] = (),
-    merges_manifests: bool = False,
-    index: GivenIndex | None = None,
-    index_files: IndexFileChanges | None = None,
-) -> Snapshot:
-    """Commit the files of `messages` as one snapshot and return it.
+def commit_messages(table: TableHandle, request: CommitRequest) -> Snapshot:
+    """Commit the files of messages as one snapshot and return it.
 
-    `user` and `identifier` name a commit of a stream: if it was committed before, that snapshot is returned
-    and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values,
-    or says of a partition's values whether it goes, and deletes all files of matching partitions as they are
-    when the commit lands (an empty mapping: of the whole table). With `base_snapshot_id`, the snapshot that
-    the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
-    or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
-    distinguishes it from a later one with the same id); see `base_snapshot`. Files that are deleted must be
-    there in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
-    `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
-    `marked` rows are deleted where they lie, by deletion vectors; files that go must still have the vectors
-    that their messages tell. With `merges_manifests` all manifests are written again, into few.
-    `index` is that of the new snapshot, where it does not follow from the newest; `index_files` a plugin's.
+    If the epoch was committed before, that snapshot is returned and nothing else happens. Files that are
+    deleted must be there in any case. A commit without changes returns the newest snapshot, or makes an empty
+    first one.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
     the caller to delete.
     """
-    messages = indexed(table, messages)
-    base_snapshot = None if base_snapshot_id is None else BaseSnapshot(base_snapshot_id, base_commit_id)
-    request = request_of(table, messages, kind, user, identifier, base_snapshot, overwrite, marked, index)
-    request = dataclasses.replace(
-        request,
-        replaces=replaces,
-        merges_manifests=merges_manifests,
-        index_files=index_files,
-        collected=collected(table, messages),
-    )
-    return with_participants(table, request, lambda *own: _Attempts(table, request, *own).run())
+    checked = prepared(table, request)
+    return with_participants(table, checked, lambda *own: _Attempts(table, checked, *own).run())
 
 
 def _announce(table: TableHandle, snapshot: Snapshot) -> None:
@@ -132,7 +95,7 @@ class _Attempts:
     """The attempts of one commit, and what later ones take over from earlier ones."""
 
     table: TableHandle
-    request: CommitRequest
+    request: PreparedCommit
     own_index: Sequence[IndexFileChanges] = ()
     of_manifests: Sequence[ManifestParticipant] = ()
     _pending: Snapshot | None = None

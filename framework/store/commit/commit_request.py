@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
+from lockgate.framework.store.commit.file_collectors import collected, indexed
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
@@ -40,14 +41,59 @@ class GivenIndex(Protocol):
 
 
 @dataclass(frozen=True)
+class StreamEpoch:
+    """The name of a commit that happens once: the user that it counts for, whose identifiers must grow.
+
+    Without an identifier it only says who commits.
+    """
+
+    user: str
+    identifier: int = BATCH_COMMIT_IDENTIFIER
+
+
+@dataclass(frozen=True)
 class CommitRequest:
-    """A commit that is asked for: what changes, what is replaced, and what it was computed from.
+    """A commit as it is asked for.
+
+    `overwrite` maps partition columns to values, or says of a partition's values whether it goes, and deletes
+    all files of matching partitions as they are when the commit lands (an empty mapping: of the whole table).
+    With `base`, the snapshot that the changes were computed from, they are refused if partitions that are
+    overwritten, or ranges of keys that are upserted, have changed since then, or if that was rolled back; see
+    `base_snapshot`. `marked` rows are deleted where they lie, by deletion vectors; files that go must still
+    have the vectors that their messages tell.
+    """
+
+    messages: Sequence[CommitMessage] = ()
+    kind: str = CommitKind.APPEND
+    epoch: StreamEpoch | None = None
+    base: BaseSnapshot | None = None
+    overwrite: Overwrite | None = None
+    marked: Sequence[RowDeletions] = ()
+
+
+@dataclass(frozen=True)
+class InnerCommit(CommitRequest):
+    """A commit that only the store itself asks for.
+
+    `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot. With
+    `merges_manifests` all manifests are written again, into few. `index` is that of the new snapshot, where
+    it does not follow from the newest; `index_files` a plugin's.
+    """
+
+    replaces: bool = False
+    merges_manifests: bool = False
+    index: GivenIndex | None = None
+    index_files: IndexFileChanges | None = None
+
+
+@dataclass(frozen=True)
+class PreparedCommit:
+    """A commit that was checked: what changes, what is replaced, and what it was computed from.
 
     `collected` is what file collectors made of each added file, by name of the file and of the collector.
     `hashes` are those of the keys that are written, by partition and bucket, of tables with dynamic buckets.
     `changelog` are the files that tell what became of keys. `placed` is the state in which keys that move
-    between partitions were looked up.
-    `index_files` are changes of a plugin's index files that the caller asks for.
+    between partitions were looked up. The rest is as in `InnerCommit`.
     """
 
     kind: CommitKind
@@ -83,29 +129,19 @@ class CommitRequest:
         return self.identifier != BATCH_COMMIT_IDENTIFIER
 
 
-def request_of(
-    table: TableHandle,
-    messages: Sequence[CommitMessage],
-    kind: str,
-    user: str | None,
-    identifier: int | None,
-    base_snapshot: BaseSnapshot | None,
-    overwrite: Overwrite | None,
-    marked: Sequence[RowDeletions] = (),
-    index: GivenIndex | None = None,
-) -> CommitRequest:
-    """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.
+def prepared(table: TableHandle, request: CommitRequest) -> PreparedCommit:
+    """Return what a commit is asked for, checked; InputError if that cannot be meant.
 
     Raises UnsafePathError for files that the table cannot have, UnsupportedError for those of keys that move
     between partitions and were not looked up.
     """
+    inner = request if isinstance(request, InnerCommit) else InnerCommit()
+    messages, overwrite = indexed(table, request.messages), request.overwrite
     try:
-        commit_kind = CommitKind(kind)
+        commit_kind = CommitKind(request.kind)
     except ValueError:
-        hint = nearest(str(kind), [each.value for each in CommitKind])
-        raise InputError(f"a commit cannot be of kind {kind!r}{hint}") from None
-    if identifier is not None and user is None:
-        raise InputError("a commit with an identifier needs the user that it counts for")
+        hint = nearest(str(request.kind), [each.value for each in CommitKind])
+        raise InputError(f"a commit cannot be of kind {request.kind!r}{hint}") from None
     changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
     changelog = [
         ManifestEntry(FileKind.ADD, message.partition, message.bucket, message.total_buckets, file)
@@ -116,19 +152,24 @@ def request_of(
         table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
     # A given index takes one state of the table only, so that its maker knows where all keys lie.
-    placed = None if index is not None else _placed(table, messages, commit_kind, overwrite)
-    if commit_kind is CommitKind.APPEND and (deletes or marked):
+    placed = None if inner.index is not None else _placed(table, messages, commit_kind, overwrite)
+    if commit_kind is CommitKind.APPEND and (deletes or request.marked):
         # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
         commit_kind = CommitKind.OVERWRITE
-    return CommitRequest(
+    epoch = request.epoch or StreamEpoch(str(uuid.uuid4()))
+    return PreparedCommit(
         kind=commit_kind,
-        user=user or str(uuid.uuid4()),
-        identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
+        user=epoch.user,
+        identifier=epoch.identifier,
         changes=tuple(changes),
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
-        base_snapshot=base_snapshot,
-        index=index,
-        marked=tuple(marked),
+        base_snapshot=request.base,
+        replaces=inner.replaces,
+        merges_manifests=inner.merges_manifests,
+        index=inner.index,
+        index_files=inner.index_files,
+        marked=tuple(request.marked),
+        collected=collected(table, messages),
         hashes=_hashes(messages),
         changelog=tuple(changelog),
         placed=placed,

@@ -28,7 +28,7 @@ from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.pushdown.index import are_in, distinct
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import CommitRequest
+    from lockgate.framework.store.commit.commit_request import PreparedCommit
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -94,7 +94,7 @@ class HashChanges:
     which no hashes were given, which would hide from later writers that their keys exist.
     """
 
-    def __init__(self, table: TableHandle, head: Snapshot | None, request: CommitRequest) -> None:
+    def __init__(self, table: TableHandle, head: Snapshot | None, request: PreparedCommit) -> None:
         self._table = table
         self._head = head
         _check_given(table, request)
@@ -151,7 +151,7 @@ class HashChanges:
         return entry
 
 
-def _check_given(table: TableHandle, request: CommitRequest) -> None:
+def _check_given(table: TableHandle, request: PreparedCommit) -> None:
     if request.kind is CommitKind.COMPACT:
         return
     for entry in request.changes:

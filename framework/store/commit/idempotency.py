@@ -10,7 +10,7 @@ from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store.commit.stream_progress import noted_progress, own_progress
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import CommitRequest
+    from lockgate.framework.store.commit.commit_request import PreparedCommit
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class EarlierTries:
     """The search for the snapshot of an earlier try of one commit; it looks at each snapshot once."""
 
-    def __init__(self, table: TableHandle, request: CommitRequest) -> None:
+    def __init__(self, table: TableHandle, request: PreparedCommit) -> None:
         self._table = table
         self._request = request
         self._seen_snapshot = 0

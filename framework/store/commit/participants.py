@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from lockgate.framework.plugins import IndexFileChanges, IndexParticipant, ManifestParticipant, plugins
-from lockgate.framework.store.commit.commit_request import CommitRequest
+from lockgate.framework.store.commit.commit_request import PreparedCommit
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("lockgate.store")
 
 def with_participants(
     table: TableHandle,
-    request: CommitRequest,
+    request: PreparedCommit,
     commit: Callable[[Sequence[IndexFileChanges], Sequence[ManifestParticipant]], Snapshot],
 ) -> Snapshot:
     """Run a commit with all who take part in it, and return its snapshot.

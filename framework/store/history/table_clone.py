@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import AlreadyExistsError, CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.commit.commit_request import InnerCommit
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.index_manifest import (
     IndexEntry,
@@ -80,7 +81,9 @@ class TableClone:
                 CommitMessage(each.partition, each.bucket, each.total_buckets, (_inside(each).file,))
                 for each in self.entries
             ]
-            return commit_messages(target, messages, kind="OVERWRITE", index=_ClonedIndex(self, target))
+            return commit_messages(
+                target, InnerCommit(messages, "OVERWRITE", index=_ClonedIndex(self, target))
+            )
         except FileNotFoundError as error:
             raise SnapshotNotFoundError(
                 f"the newest snapshot of {self.source.identifier} expired while it was cloned: {error}"

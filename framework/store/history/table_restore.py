@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
 from lockgate.framework.io import link_or_copy
 from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.commit.commit_request import InnerCommit
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.index_manifest import (
     IndexEntry,
@@ -80,7 +81,7 @@ def _commit(
             messages.append(message)
             _link(table, each, file)
         index = RestoredIndex(table, head, target, names)
-        return commit_messages(table, messages, kind=CommitKind.OVERWRITE, index=index)
+        return commit_messages(table, InnerCommit(messages, CommitKind.OVERWRITE, index=index))
     except FileNotFoundError as error:
         abort_messages(table, messages)
         raise SnapshotNotFoundError(

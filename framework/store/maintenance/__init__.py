@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from lockgate.framework.store.maintenance.changelog_expiry import expire_changelogs
     from lockgate.framework.store.maintenance.compaction import BucketJob
     from lockgate.framework.store.maintenance.foreign_file import ForeignFile
+    from lockgate.framework.store.maintenance.merged_manifests import merge_manifests
     from lockgate.framework.store.maintenance.order_ranges import Sample
     from lockgate.framework.store.maintenance.ordered_compaction import RowOrder, fits_in_memory
     from lockgate.framework.store.maintenance.orphans import OrphanResult, remove_orphan_files
     from lockgate.framework.store.maintenance.partition_files import Partition, PartitionFiles
     from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
     from lockgate.framework.store.maintenance.table_compaction import CompactRequest, compact
+    from lockgate.framework.store.manifests.manifest_merge import worth_merging
     from lockgate.framework.store.metadata.data_folders import data_files_in
 
 
@@ -35,8 +37,10 @@ __all__ = [
     "data_files_in",
     "expire_changelogs",
     "fits_in_memory",
+    "merge_manifests",
     "remove_orphan_files",
     "rescale",
+    "worth_merging",
 ]
 
 __getattr__ = lazy_attributes(
@@ -46,12 +50,14 @@ __getattr__ = lazy_attributes(
         ".changelog_expiry": "expire_changelogs",
         ".compaction": "BucketJob",
         ".foreign_file": "ForeignFile",
+        ".merged_manifests": "merge_manifests",
         ".order_ranges": "Sample",
         ".ordered_compaction": "RowOrder fits_in_memory",
         ".orphans": "OrphanResult remove_orphan_files",
         ".partition_files": "Partition PartitionFiles",
         ".snapshot_expiry": "ExpireResult",
         ".table_compaction": "CompactRequest compact",
+        "lockgate.framework.store.manifests.manifest_merge": "worth_merging",
         "lockgate.framework.store.metadata.data_folders": "data_files_in",
     },
 )

@@ -52,7 +52,9 @@ class Replacement(Table):
         Raises CommitConflictError if that was altered, replaced, or its rows changed concurrently; then
         nothing has changed, and the files stay for `discard`.
         """
+        from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
         from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.commit.commit_request import InnerCommit
         from lockgate.framework.store.write.new_rows import show_new_rows, shows_new_rows
 
         try:
@@ -62,14 +64,9 @@ class Replacement(Table):
                 f"table {self.identifier} was altered or replaced concurrently; repeat the statement"
             ) from None
         try:
+            base = None if base_snapshot_id is None else BaseSnapshot(base_snapshot_id, base_commit_id)
             snapshot = commit_messages(
-                self,
-                self.messages,
-                kind="OVERWRITE",
-                base_snapshot_id=base_snapshot_id,
-                base_commit_id=base_commit_id,
-                overwrite={},
-                replaces=True,
+                self, InnerCommit(self.messages, "OVERWRITE", base=base, overwrite={}, replaces=True)
             )
         except BaseException:
             self._withdraw_schema()

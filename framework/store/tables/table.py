@@ -22,7 +22,8 @@ from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.tables.table_facts import TableFacts
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.plugins import IndexFileChanges
+    from lockgate.framework.store.commit.commit_request import CommitRequest, Overwrite
     from lockgate.framework.store.commit.vector_changes import RowDeletions
     from lockgate.framework.store.history.changes import Change
     from lockgate.framework.store.scan.matching_rows import WantedKeys
@@ -263,7 +264,7 @@ class Table(TableFacts):
     @named_errors
     def commit(
         self,
-        messages: Sequence[CommitMessage],
+        messages: Sequence[CommitMessage] | CommitRequest,
         *,
         kind: str = CommitKind.APPEND,
         user: str | None = None,
@@ -275,33 +276,46 @@ class Table(TableFacts):
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`.
 
-        In key tables with deletion vectors a compaction follows, by which queries see the rows.
+        Give either a request or its parts: `user` and `identifier` are its epoch, `base_snapshot_id` and
+        `base_commit_id` its base; both are an InputError. In key tables with deletion vectors a compaction
+        follows, by which queries see the rows.
         """
+        from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
         from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.commit.commit_request import CommitRequest, StreamEpoch
         from lockgate.framework.store.write.new_rows import show_new_rows, shows_new_rows
         from lockgate.framework.store.write.reassign import commit_reassigning
 
         check_writable(self.schema)
-        if overwrite is not None:
+        if identifier is not None and user is None:
+            raise InputError("a commit with an identifier needs the user that it counts for")
+        named = () if identifier is None else (identifier,)
+        epoch = None if user is None else StreamEpoch(user, *named)
+        base = None if base_snapshot_id is None else BaseSnapshot(base_snapshot_id, base_commit_id)
+        request = CommitRequest((), kind, epoch, base, overwrite, marked)
+        if not isinstance(messages, CommitRequest):
+            request = dataclasses.replace(request, messages=messages)
+        elif request == CommitRequest():
+            request = messages
+        else:
+            raise InputError("a request holds all of a commit already; give either it or its parts")
+        if request.overwrite is not None:
             grant(self, Action.DELETE)
-
-        def commit(messages: Sequence[CommitMessage]) -> Snapshot:
-            return commit_messages(
-                self,
-                messages,
-                kind=kind,
-                user=user,
-                identifier=identifier,
-                base_snapshot_id=base_snapshot_id,
-                base_commit_id=base_commit_id,
-                overwrite=overwrite,
-                marked=marked,
-            )
-
-        snapshot = commit_reassigning(self, messages, commit)
-        if kind != CommitKind.COMPACT and shows_new_rows(self.schema):
+        snapshot = commit_reassigning(
+            self,
+            request.messages,
+            lambda current: commit_messages(self, dataclasses.replace(request, messages=current)),
+        )
+        if request.kind != CommitKind.COMPACT and shows_new_rows(self.schema):
             show_new_rows(self)
         return snapshot
+
+    def commit_index(self, changes: IndexFileChanges) -> Snapshot:
+        """Commit index files of a plugin alone, as one snapshot."""
+        from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.commit.commit_request import InnerCommit
+
+        return commit_messages(self, InnerCommit(kind=CommitKind.COMPACT, index_files=changes))
 
     @named_errors
     def abort(self, messages: Sequence[CommitMessage]) -> None:

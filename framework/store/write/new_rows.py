@@ -26,6 +26,7 @@ from lockgate.errors import CommitConflictError
 from lockgate.framework import options as table_options
 from lockgate.framework.options import LOOKUP_CHANGELOG
 from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.commit.commit_request import CommitRequest
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.vector_changes import RowDeletions
 from lockgate.framework.store.deletion_vectors.deletion_vector import DeletedRows
@@ -74,12 +75,9 @@ def show_new_rows(table: TableHandle) -> Snapshot | None:
         try:
             for bucket in buckets:
                 made.append(_compacted(table, bucket))
-            return commit_messages(
-                table,
-                [each.message for each in made],
-                kind=CommitKind.COMPACT,
-                marked=[marked for each in made for marked in each.marked],
-            )
+            messages = [each.message for each in made]
+            marked = [marked for each in made for marked in each.marked]
+            return commit_messages(table, CommitRequest(messages, CommitKind.COMPACT, marked=marked))
         except BaseException as error:
             # Files that only move are not new: an older snapshot may need them.
             abort_messages(table, [each.new_files for each in made])

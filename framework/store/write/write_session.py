@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import UnsupportedError
 from lockgate.framework.options import INPUT_CHANGELOG
 from lockgate.framework.store.commit.base_snapshot import BaseSnapshot
+from lockgate.framework.store.commit.commit_request import CommitRequest
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.task_keys import asked_of_tasks
 from lockgate.framework.store.confidential.column_visibility import require_write_keys
@@ -41,7 +42,7 @@ from lockgate.framework.store.write.write import check_rows_writable
 if TYPE_CHECKING:
     from lockgate.framework.access import Action
     from lockgate.framework.plugins import TaskKeys
-    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.commit_request import Overwrite, StreamEpoch
     from lockgate.framework.store.merge.merge_plan import MergePlan
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.tables.table import Table
@@ -176,25 +177,23 @@ class WriteSession:
         self,
         results: TaskResults,
         *,
-        user: str | None = None,
-        identifier: int | None = None,
-        base_snapshot_id: int | None = None,
-        base_commit_id: str | None = None,
+        epoch: StreamEpoch | None = None,
+        base: BaseSnapshot | None = None,
         partitions: Overwrite | None = None,
     ) -> Snapshot | None:
         """Make all that tasks did visible at once; None if that is nothing.
 
-        `partitions` are those that a write of mode `overwrite` replaces; the rest is as in `Table.commit`. If
-        the identifier was committed before, the new files are deleted. Raises CommitConflictError if others
+        `partitions` are those that a write of mode `overwrite` replaces; the rest is as in `CommitRequest`.
+        If the epoch was committed before, the new files are deleted. Raises CommitConflictError if others
         got in the way; the files stay then (see `abort`).
         """
         options, table = self.options, self.table
         messages = self.complete(results)
-        base = BaseSnapshot(base_snapshot_id or 0, base_commit_id)
-        marked, emptied = row_deletions(table, results, base)
-        rewritten = rewritten_files(table, results, base)
+        read = base or BaseSnapshot(0)
+        marked, emptied = row_deletions(table, results, read)
+        rewritten = rewritten_files(table, results, read)
         changes = [*messages, *emptied, *rewritten]
-        if not changes and not marked and identifier is None and options.mode in _NOTHING_WITHOUT_FILES:
+        if not changes and not marked and epoch is None and options.mode in _NOTHING_WITHOUT_FILES:
             return None
         if options.mode == "truncate":
             partitions = {}
@@ -202,16 +201,9 @@ class WriteSession:
             partitions = {message.partition for message in (*messages, *emptied)}.__contains__
         before = table.latest_snapshot()
         snapshot = table.commit(
-            changes,
-            kind="APPEND" if options.adds else "OVERWRITE",
-            user=user,
-            identifier=identifier,
-            base_snapshot_id=base_snapshot_id,
-            base_commit_id=base_commit_id,
-            overwrite=partitions,
-            marked=marked,
+            CommitRequest(changes, "APPEND" if options.adds else "OVERWRITE", epoch, base, partitions, marked)
         )
-        if identifier is not None and before is not None and snapshot.id <= before.id:
+        if epoch is not None and before is not None and snapshot.id <= before.id:
             # An earlier run has committed it: the table has the files of that run.
             table.abort([*messages, *emptied])
         return snapshot

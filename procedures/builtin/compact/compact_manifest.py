@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lockgate.framework.options import MANIFEST_TARGET_SIZE
-from lockgate.framework.store import CommitKind, ManifestFileMeta, check_writable, commit_messages
-from lockgate.framework.store.manifests.manifest_merge import worth_merging
+from lockgate.framework.store import ManifestFileMeta, check_writable
+from lockgate.framework.store.maintenance import merge_manifests, worth_merging
 from lockgate.procedures.arguments import parse_options, with_options
 from lockgate.procedures.procedure import ProcedureContext
 from lockgate.procedures.typed_procedure import TableName, TypedProcedure
@@ -53,7 +53,7 @@ class CompactManifest(TypedProcedure[_Arguments, _Row]):
             return [_row(before, before, None)]
         if arguments.dry_run:
             return [_row(before, None, None)]
-        made = commit_messages(table, [], kind=CommitKind.COMPACT, merges_manifests=True)
+        made = merge_manifests(table)
         return [_row(before, table.manifests.manifests(made), made.id)]
 
 

@@ -11,7 +11,17 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedFormatError
-from lockgate.framework.store import Catalog, CommitKind, CommitMessage, DataFileMeta, Snapshot, Table
+from lockgate.framework.store import (
+    BaseSnapshot,
+    Catalog,
+    CommitKind,
+    CommitMessage,
+    CommitRequest,
+    DataFileMeta,
+    Snapshot,
+    StreamEpoch,
+    Table,
+)
 from lockgate.framework.store.handle import TableContext
 from lockgate.framework.store.maintenance.snapshot_expiry import expire_snapshots
 from lockgate.framework.store.schema.schema import TableSchema
@@ -348,3 +358,15 @@ def test_upserts_computed_from_a_snapshot_whose_successors_expired_are_refused(
     expire_snapshots(table, retain_max=1, retain_min=1, older_than_millis=0)
     with pytest.raises(CommitConflictError, match="expired since"):
         table.commit([message(key_file("x", 99, 99), total_buckets=1)], base_snapshot_id=1)
+
+
+def test_a_request_or_its_parts(make_table: MakeTable, data_file: MakeFile, message: MakeMessage) -> None:
+    table, messages = make_table(), [message(data_file("a"))]
+    request = CommitRequest(messages, epoch=StreamEpoch("stream", 1), base=BaseSnapshot(0))
+    first = table.commit(request)
+    assert (first.commit_user, first.commit_identifier) == ("stream", 1)
+    assert table.commit(messages, user="stream", identifier=1) == first
+    with pytest.raises(InputError, match="either it or its parts"):
+        table.commit(request, kind="OVERWRITE")
+    with pytest.raises(InputError, match="needs the user"):
+        table.commit([], identifier=2)
