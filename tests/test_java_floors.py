@@ -11,7 +11,7 @@ CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lo
 
 # What stands in the connector's own folder is above all packages: the classes that Spark finds by name.
 FLOORS = (
-    {"files.io", "rules.parser"},
+    {"files.io", "messages", "rules.parser"},
     {"bridge"},
     {"enforcement.parts"},
     {"files.avro", "files.batches", "keys", "files.orc", "files.parquet"},

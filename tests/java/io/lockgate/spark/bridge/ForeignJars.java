@@ -37,7 +37,7 @@ public final class ForeignJars {
               ((CatalogPlugin) made(connector, "LockgateCatalog"))
                   .initialize("lake", new CaseInsensitiveStringMap(Map.of())));
 
-  @SuppressWarnings("unchecked")
+  @SuppressWarnings("unchecked") // the class is known by its name alone
   private static Function1<SparkSessionExtensions, ?> extension(ClassLoader connector)
       throws Exception {
     return (Function1<SparkSessionExtensions, ?>) made(connector, "LockgateExtensions");
