@@ -16,7 +16,6 @@ from lockgate.framework import options as tag_options
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history import create_tag, delete_tags, new_tag
-from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.metadata.tag_periods import TagPeriods
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.procedures.procedure import ProcedureContext
@@ -107,7 +106,7 @@ class TriggerTagAutomaticCreation(TypedProcedure[_Arguments, _Row]):
         table = context.table(arguments.table)
         _check_asked(table)
         options = table.schema.table_options
-        plan = _plan(options, table.snapshots(), load_tags(table))
+        plan = _plan(options, table.snapshots(), table.tags())
         dry_run, created = arguments.dry_run, [name for name, _ in plan.created]
         if not dry_run:
             for name, snapshot in plan.created:

@@ -10,7 +10,6 @@ from typing import Annotated
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history import delete_tags
-from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.system.texts import wall_clock
 from lockgate.framework.types import micros_of
 from lockgate.procedures.builtin.history.tag_procedures import (
@@ -88,7 +87,7 @@ def _create(
 
 def _snapshots(table: Table) -> list[Snapshot]:
     """Return the snapshots that there are, those that only tags hold included, oldest first."""
-    held = {tag.snapshot.id: tag.snapshot for tag in load_tags(table)}
+    held = {tag.snapshot.id: tag.snapshot for tag in table.tags()}
     snapshots = {**held, **{each.id: each for each in table.snapshots()}}
     return [snapshots[number] for number in sorted(snapshots)]
 
@@ -124,7 +123,7 @@ class ExpireTags(TypedProcedure[_Arguments, _Row]):
         table = context.table(arguments.table)
         older = arguments.older_than
         bound = None if older is None else wall_clock(micros_of(older) // 1000)
-        names = [tag.name for tag in load_tags(table) if _has_expired(tag, bound)]
+        names = [tag.name for tag in table.tags() if _has_expired(tag, bound)]
         released = delete_tags(table, names, dry_run=arguments.dry_run)
         counts = (released.data_files, released.manifests, released.bytes)
         return [_Row(len(names), *counts, ",".join(names))]
