@@ -86,12 +86,12 @@ def test_an_impostor_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
     bridge = jvm(spark).io.lockgate.spark.bridge.Bridge
     version, protocol = VERSION, BRIDGE_PROTOCOL
     with pytest.raises(Py4JJavaError, match="IOException"):
-        bridge.register(str(tmp_path / "missing"), "x" * 64, version, protocol)
+        bridge.register(str(tmp_path / "missing"), "x" * 64, version, protocol, False)
     folder = Path(f"/tmp/lockgate-test-{os.getpid()}")
     folder.mkdir(mode=0o755)
     try:
         with pytest.raises(Py4JJavaError, match="open to other users"):
-            bridge.register(str(folder), "x" * 64, version, protocol)
+            bridge.register(str(folder), "x" * 64, version, protocol, False)
         folder.chmod(0o700)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(str(folder / "socket"))
@@ -106,7 +106,7 @@ def test_an_impostor_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
             thread = threading.Thread(target=answer)
             thread.start()
             with pytest.raises(Py4JJavaError, match="not Lockgate's Python side"):
-                bridge.register(str(folder), "x" * 64, version, protocol)
+                bridge.register(str(folder), "x" * 64, version, protocol, False)
             thread.join()
     finally:
         (folder / "socket").unlink(missing_ok=True)

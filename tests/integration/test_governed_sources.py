@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_paths import python_path
 
 # Hive's own files, its columns in Parquet, which Spark reads itself, and Derby, which takes whole queries.
 PROGRAM = """
@@ -126,7 +127,8 @@ lake.spark.stop()
 def wrongs(folder: Path, step: int) -> tuple[int, list[str]]:
     """Return how many holes were tried on the last kind of table, and what is wrong."""
     support = Path(__file__).parents[1] / "support"
-    environment = {**os.environ, "LOCKGATE_LINEAGE_DIR": str(folder / "index"), "PYTHONPATH": str(support)}
+    index = str(folder / "index")
+    environment = {**os.environ, "LOCKGATE_LINEAGE_DIR": index, "PYTHONPATH": python_path(support)}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), str(step)],
         capture_output=True, text=True, env=environment, cwd=folder, check=False, timeout=550,

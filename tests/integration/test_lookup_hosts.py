@@ -17,6 +17,7 @@ from typing import Any
 import namespaces
 import pyspark
 import pytest
+from child_paths import python_path
 from hdfs_node import client_environment, hdfs_node
 from namespaces import Hosts
 
@@ -58,7 +59,7 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": "200m",
             "TMPDIR": str(own / "tmp"),
             "LOCKGATE_LOOKUP_CACHE_DIR": str(own / "caches"),
-            "PYTHONPATH": os.pathsep.join([str(SUPPORT), str(JOB.parent)]),
+            "PYTHONPATH": python_path(SUPPORT, JOB.parent),
             "PYSPARK_PYTHON": sys.executable,
         }
 

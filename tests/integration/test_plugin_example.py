@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_paths import python_path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -50,7 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(installed), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYTHONPATH": python_path(installed), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, check=False, timeout=300
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from child_paths import python_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,7 @@ def _run(zone: str, folder: Path, written: list[str]) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(SUPPORT)},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path(SUPPORT)},
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_paths import python_path
 from s3_server import S3Server
 
 pytestmark = pytest.mark.interop
@@ -43,7 +44,7 @@ def test_spark_writes_and_reads_a_table_in_s3(tmp_path: Path) -> None:
         server.make_bucket("lake")
         session = subprocess.run(
             [sys.executable, str(SESSION), str(tmp_path / "lib"), server.endpoint, "s3://lake/warehouse"],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
+            env={**os.environ, "PYTHONPATH": python_path(Path(__file__).parents[1] / "support")},
             capture_output=True,
             text=True,
             timeout=180,

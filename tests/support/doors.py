@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
+from child_paths import python_path
 
 from lockgate.framework.spark.bridge import connector_jars
 
@@ -46,7 +47,8 @@ def confs(warehouse: Path, **more: str) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a Spark program that knows nothing of the tests' own Spark."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_")}
-    return {**kept, "SPARK_HOME": str(SPARK_HOME), **more}
+    path = python_path(more.pop("PYTHONPATH", ""))
+    return {**kept, "SPARK_HOME": str(SPARK_HOME), "PYTHONPATH": path, **more}
 
 
 def children(process: psutil.Process) -> list[psutil.Process]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from child_paths import python_path
 from s3_server import CREDENTIALS, S3Server
 
 from lockgate.errors import CorruptFileError
@@ -92,7 +93,7 @@ def test_commits_of_several_processes_all_succeed(s3_catalog: Catalog, s3: S3Ser
     options = {"manifest.merge-min-count": "5", "commit.min-retry-wait": "20 ms", "commit.max-retries": "200"}
     schema = Schema.from_arrow(COLUMNS, options=options)
     table = s3_catalog.create_table("db.t", schema)
-    support = str(Path(__file__).parents[2] / "support")
+    support = python_path(Path(__file__).parents[2] / "support")
     workers = [
         subprocess.Popen(
             [sys.executable, str(WORKER), s3.endpoint, f"s3://{bucket}/warehouse", name, "3"],

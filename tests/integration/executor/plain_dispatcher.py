@@ -57,7 +57,8 @@ class PlainDispatcher:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self._server = BridgeServer(self.reply, lambda: None)
         bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge
-        complaint = bridge.register(str(self._server.folder), self._server.secret, VERSION, BRIDGE_PROTOCOL)
+        folder, secret = str(self._server.folder), self._server.secret
+        complaint = bridge.register(folder, secret, VERSION, BRIDGE_PROTOCOL, False)
         assert complaint is None, complaint
 
     def reply(self, message: bytes) -> bytes:
