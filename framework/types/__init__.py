@@ -57,6 +57,7 @@ from lockgate.framework.types.value_json import (
     timestamp_of,
     value_from_json,
     value_to_json,
+    wall_clock,
 )
 from lockgate.framework.types.wider_types import can_widen, common_type, statistics_hold
 from lockgate.pushdown import parse_iso_date, parse_iso_datetime
@@ -124,4 +125,5 @@ __all__ = [
     "type_to_json",
     "value_from_json",
     "value_to_json",
+    "wall_clock",
 ]

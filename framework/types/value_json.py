@@ -219,3 +219,9 @@ _NESTED: Mapping[Kind, Callable[[DataType, Any], Any]] = {
     Kind.MAP: _map_from_json,
     Kind.ROW: _row_from_json,
 }
+
+
+def wall_clock(millis: int) -> datetime.datetime:
+    """Return a time since 1970 in milliseconds as the clocks of this computer's zone show it."""
+    seconds, rest = divmod(millis, 1000)
+    return datetime.datetime.fromtimestamp(seconds) + datetime.timedelta(milliseconds=rest)

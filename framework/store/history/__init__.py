@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.history.table_clone import TableClone
     from lockgate.framework.store.history.table_restore import restore
     from lockgate.framework.store.history.table_rollback import rollback, snapshot_at, target_of
+    from lockgate.framework.store.history.tag_plan import planned_tags
     from lockgate.framework.store.history.tags import (
         create_tag,
         delete_tags,
@@ -37,6 +38,7 @@ __all__ = [
     "delete_tags",
     "fast_forward",
     "new_tag",
+    "planned_tags",
     "rename_branch",
     "rename_tag",
     "replace_tag",
@@ -54,6 +56,7 @@ __getattr__ = lazy_attributes(
         ".table_clone": "TableClone",
         ".table_restore": "restore",
         ".table_rollback": "rollback snapshot_at target_of",
+        ".tag_plan": "planned_tags",
         ".tags": "create_tag delete_tags new_tag rename_tag replace_tag",
     },
 )

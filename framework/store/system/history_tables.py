@@ -16,8 +16,8 @@ from lockgate.framework.store.confidential.confidential_columns import confident
 from lockgate.framework.store.history.branches import branch_names
 from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.schema.schema import load_json
-from lockgate.framework.store.system.texts import sql_type, wall_clock
-from lockgate.framework.types import field_to_json
+from lockgate.framework.store.system.texts import sql_type
+from lockgate.framework.types import field_to_json, wall_clock
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -5,7 +5,6 @@ Partitions as SQL casts them to text, keys and bounds as Java prints its interna
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -74,9 +73,3 @@ def sql_type(data_type: DataType) -> str:
     else:
         return str(data_type)
     return text if data_type.nullable else f"{text} NOT NULL"
-
-
-def wall_clock(millis: int) -> datetime.datetime:
-    """Return a time since 1970 in milliseconds as the clocks of this computer's zone show it."""
-    seconds, rest = divmod(millis, 1000)
-    return datetime.datetime.fromtimestamp(seconds) + datetime.timedelta(milliseconds=rest)

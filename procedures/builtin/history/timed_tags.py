@@ -10,8 +10,7 @@ from typing import Annotated
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, Tag
 from lockgate.framework.store.history import delete_tags
-from lockgate.framework.store.system.texts import wall_clock
-from lockgate.framework.types import micros_of
+from lockgate.framework.types import micros_of, wall_clock
 from lockgate.procedures.builtin.history.tag_procedures import (
     CreateTag,
     CreateTagArguments,
