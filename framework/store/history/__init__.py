@@ -8,13 +8,11 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.store.history.branches import (
-        branch_names,
         create_branch,
         delete_branch,
         fast_forward,
         rename_branch,
     )
-    from lockgate.framework.store.history.reachable_files import NeededFiles
     from lockgate.framework.store.history.table_clone import TableClone
     from lockgate.framework.store.history.table_restore import restore
     from lockgate.framework.store.history.table_rollback import rollback, snapshot_at, target_of
@@ -29,9 +27,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "NeededFiles",
     "TableClone",
-    "branch_names",
     "create_branch",
     "create_tag",
     "delete_branch",
@@ -51,8 +47,7 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        ".branches": "branch_names create_branch delete_branch fast_forward rename_branch",
-        ".reachable_files": "NeededFiles",
+        ".branches": "create_branch delete_branch fast_forward rename_branch",
         ".table_clone": "TableClone",
         ".table_restore": "restore",
         ".table_rollback": "rollback snapshot_at target_of",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.maintenance.partition_files import Partition, PartitionFiles
     from lockgate.framework.store.maintenance.snapshot_expiry import ExpireResult
     from lockgate.framework.store.maintenance.table_compaction import CompactRequest, compact
+    from lockgate.framework.store.maintenance.table_contents import TableContents
     from lockgate.framework.store.manifests.manifest_merge import worth_merging
-    from lockgate.framework.store.metadata.data_folders import data_files_in
 
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "RescaleResult",
     "RowOrder",
     "Sample",
+    "TableContents",
     "compact",
-    "data_files_in",
     "expire_changelogs",
     "fits_in_memory",
     "merge_manifests",
@@ -57,7 +57,7 @@ __getattr__ = lazy_attributes(
         ".partition_files": "Partition PartitionFiles",
         ".snapshot_expiry": "ExpireResult",
         ".table_compaction": "CompactRequest compact",
+        ".table_contents": "TableContents",
         "lockgate.framework.store.manifests.manifest_merge": "worth_merging",
-        "lockgate.framework.store.metadata.data_folders": "data_files_in",
     },
 )
