@@ -148,9 +148,10 @@ class _Records:
         self.operations = {
             name: each for name, each in declaration["operations"].items() if name != "envelope"
         }
-        received = {name for each in self.operations.values() for name in self._names(each["answer"])}
+        answers = [self._names(each["answer"]) for each in self.operations.values()]
+        self.received = set().union(*answers)
         self.composed = {
-            name for name, each in self.types.items() if each.get("bases") and name not in received
+            name for name, each in self.types.items() if each.get("bases") and name not in self.received
         }
 
     def sources(self) -> dict[str, str]:
@@ -205,7 +206,9 @@ class _Records:
             checks="".join(
                 f"    Checks.{each}\n" if each[0] != "=" else f"    {each[1:]}\n" for each in checks
             ),
-            members=self._short_constructor(name, fields) + self._inherited_accessors(parts),
+            members=self._short_constructor(name, fields)
+            + self._inherited_accessors(parts)
+            + self._changed_copies(name, parts, fields),
         )
 
     def _short_constructor(self, name: str, fields: dict[str, Any]) -> str:
@@ -216,6 +219,19 @@ class _Records:
         others = [f"{_java(shape)} {_camel(key)}" for key, shape in fields.items() if key not in fixed]
         values = [f'"{_rule(shape)[1]}"' if key in fixed else _camel(key) for key, shape in fields.items()]
         return f"\n  public {name}({', '.join(others)}) {{\n    this({', '.join(values)});\n  }}\n"
+
+    def _changed_copies(self, name: str, parts: list[str], fields: dict[str, Any]) -> str:
+        """Return the methods of a sent type that return it with another value of one component."""
+        if name in self.received:
+            return ""
+        kinds = {f"{base[0].lower()}{base[1:]}": base for base in parts}
+        kinds |= {_camel(key): _java(shape) for key, shape in fields.items() if _rule(shape)[0] != "is"}
+        every = [*(f"{base[0].lower()}{base[1:]}" for base in parts), *map(_camel, fields)]
+        text = ""
+        for each, kind in kinds.items():
+            text += f"\n  public {name} with{each[0].upper()}{each[1:]}({kind} {each}) {{\n"
+            text += f"    return new {name}({', '.join(every)});\n  }}\n"
+        return text
 
     def _inherited_accessors(self, parts: list[str]) -> str:
         text = ""

@@ -1,8 +1,5 @@
 package io.lockgate.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.ConnectorVersion;
 import io.lockgate.spark.bridge.PythonHandle;
@@ -20,7 +17,25 @@ import io.lockgate.spark.catalog.ViewTable;
 import io.lockgate.spark.enforcement.parts.PartRegistry;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.files.WordMatch;
+import io.lockgate.spark.messages.AlterNamespaceRequest;
+import io.lockgate.spark.messages.AlterRequest;
+import io.lockgate.spark.messages.CreateLikeRequest;
+import io.lockgate.spark.messages.CreateNamespaceRequest;
+import io.lockgate.spark.messages.CreateRequest;
+import io.lockgate.spark.messages.Definition;
+import io.lockgate.spark.messages.DropNamespaceRequest;
+import io.lockgate.spark.messages.LoadAnswer;
+import io.lockgate.spark.messages.LoadRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.QualifiedName;
+import io.lockgate.spark.messages.RenameRequest;
+import io.lockgate.spark.messages.StageRequest;
+import io.lockgate.spark.messages.StagedSpec;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
@@ -86,12 +101,9 @@ public final class LockgateCatalog extends DefinedTables
   @Override
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
     requireNamespace(namespace);
-    JsonNode names = Bridge.ask("table.list", requests.in(namespace));
-    Identifier[] out = new Identifier[names.size()];
-    for (int i = 0; i < out.length; i++) {
-      out[i] = Identifier.of(namespace, names.get(i).asText());
-    }
-    return out;
+    return Bridge.ask(Operations.TABLE_LIST, requests.in(namespace)).stream()
+        .map(table -> Identifier.of(namespace, table))
+        .toArray(Identifier[]::new);
   }
 
   @Override
@@ -101,68 +113,72 @@ public final class LockgateCatalog extends DefinedTables
 
   @Override
   public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
-    return load(identifier, loading(identifier).put("version", version));
+    return load(identifier, loading(identifier).withVersion(version));
   }
 
   @Override
   public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
-    return load(identifier, loading(identifier).put("timestamp", timestampMicros));
+    return load(identifier, loading(identifier).withTimestamp(timestampMicros));
   }
 
   @Override
   public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges)
       throws NoSuchTableException {
-    ObjectNode request = loading(identifier);
-    ArrayNode names = request.putArray("privileges");
-    privileges.stream().map(TableWritePrivilege::name).sorted().forEach(names::add);
-    return load(identifier, request);
+    List<String> names = privileges.stream().map(TableWritePrivilege::name).sorted().toList();
+    TableRequest request = requests.at(identifier).withPrivileges(names);
+    return load(identifier, new LoadRequest(request, null, null));
   }
 
-  private ObjectNode loading(Identifier identifier) {
-    return requests.at(identifier).putNull("version").putNull("timestamp");
+  private LoadRequest loading(Identifier identifier) {
+    return new LoadRequest(requests.at(identifier), null, null);
   }
 
-  private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
-    JsonNode reply = Bridge.ask("table.load", request);
-    if (!reply.get("missing").isNull()) {
+  private static Table load(Identifier identifier, LoadRequest request)
+      throws NoSuchTableException {
+    LoadAnswer reply = Bridge.ask(Operations.TABLE_LOAD, request);
+    if (reply.missing() != null) {
       if (Callers.askWhetherItExists()) {
         throw new NoSuchTableException(identifier);
       }
       // Spark would replace the message of its own exception; ours offers the nearest names.
-      throw Bridge.failure(reply.get("missing").asText());
+      throw Bridge.failure(reply.missing());
     }
-    return loaded(identifier, reply, request.get("privileges"));
+    return loaded(request.tableRequest(), reply);
   }
 
   /**
    * The table that Python described; each request about it names the statement's privileges, if
    * Spark names them.
    */
-  private Table loaded(Identifier identifier, JsonNode reply, JsonNode privileges) {
-    ObjectNode request = requests.at(identifier);
-    request.set("privileges", privileges);
-    reply.get("named").properties().forEach(each -> request.set(each.getKey(), each.getValue()));
-    if (!reply.get("system").isNull()) {
-      return new SystemTable(request, reply.get("system"));
+  private static Table loaded(TableRequest asked, LoadAnswer reply) {
+    QualifiedName named = reply.named();
+    TableRequest request =
+        named == null
+            ? asked
+            : asked
+                .withNamespaceRequest(asked.namespaceRequest().withNamespace(named.namespace()))
+                .withName(named.name());
+    if (reply.system() != null) {
+      return new SystemTable(request, reply.system());
     }
-    return reply.get("view").isNull()
-        ? table(request, reply.get("table"))
-        : new ViewTable(request, reply.get("table"), reply.get("view"));
+    return reply.view() == null
+        ? table(request, reply.table())
+        : new ViewTable(request, reply.table(), reply.view());
   }
 
-  private Table table(Identifier identifier, JsonNode spec) {
+  private Table table(Identifier identifier, TableSpec spec) {
     return table(requests.at(identifier), spec);
   }
 
-  private static Table table(ObjectNode request, JsonNode spec) {
-    return spec.get("primary_key").isEmpty()
+  private static Table table(TableRequest request, TableSpec spec) {
+    return spec.primaryKey().isEmpty()
         ? new AppendTable(request, spec)
         : new PrimaryKeyTable(request, spec);
   }
 
   @Override
   public boolean tableExists(Identifier identifier) {
-    return Bridge.ask("table.load", loading(identifier)).get("missing").isNull();
+    return Bridge.ask(Operations.TABLE_LOAD, loading(identifier)).missing() == null;
   }
 
   @Override
@@ -181,9 +197,9 @@ public final class LockgateCatalog extends DefinedTables
       StructType schema,
       Transform[] partitioning,
       Map<String, String> properties) {
-    ObjectNode request = requests.definition(identifier, schema, partitioning, properties);
-    return table(
-        identifier, Bridge.ask("table.create", request.put("for_stream", Callers.areToTable())));
+    Definition definition = requests.definition(identifier, schema, partitioning, properties);
+    CreateRequest request = new CreateRequest(definition, Callers.areToTable());
+    return table(identifier, Bridge.ask(Operations.TABLE_CREATE, request));
   }
 
   @Override
@@ -197,10 +213,9 @@ public final class LockgateCatalog extends DefinedTables
     if (!(source instanceof LockgateTable like)) {
       return create(identifier, schema, partitioning, properties);
     }
-    ObjectNode request = requests.at(identifier);
-    request.set("source", like.request());
-    request.set("properties", Bridge.JSON.valueToTree(properties));
-    return table(identifier, Bridge.ask("table.create_like", request));
+    CreateLikeRequest request =
+        new CreateLikeRequest(requests.at(identifier), like.request(), properties);
+    return table(identifier, Bridge.ask(Operations.TABLE_CREATE_LIKE, request));
   }
 
   // --- tables made by a query, and tables that replace others ---
@@ -213,31 +228,28 @@ public final class LockgateCatalog extends DefinedTables
       Map<String, String> properties,
       boolean mayCreate,
       boolean mayReplace) {
-    ObjectNode request = requests.definition(identifier, schema, partitioning, properties);
-    JsonNode spec =
-        Bridge.ask(
-            "table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
+    Definition definition = requests.definition(identifier, schema, partitioning, properties);
+    StagedSpec spec =
+        Bridge.ask(Operations.TABLE_STAGE, new StageRequest(definition, mayCreate, mayReplace));
     return new StagedReplacement(requests.at(identifier), spec);
   }
 
   @Override
   public Table alterTable(Identifier identifier, TableChange... changes) {
-    ObjectNode request = requests.at(identifier);
-    TableChanges.write(changes, request.putArray("changes"));
-    return table(identifier, Bridge.ask("table.alter", request));
+    AlterRequest request =
+        new AlterRequest(requests.at(identifier), TableChanges.messages(changes));
+    return table(identifier, Bridge.ask(Operations.TABLE_ALTER, request));
   }
 
   @Override
   public boolean dropTable(Identifier identifier) {
-    return Bridge.ask("table.drop", requests.at(identifier)).asBoolean();
+    return Bridge.ask(Operations.TABLE_DROP, requests.at(identifier));
   }
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    ObjectNode request = requests.at(from);
-    ObjectNode target = request.putObject("to").put("name", to.name());
-    target.set("namespace", Bridge.JSON.valueToTree(to.namespace()));
-    Bridge.ask("table.rename", request);
+    QualifiedName target = new QualifiedName(List.of(to.namespace()), to.name());
+    Bridge.ask(Operations.TABLE_RENAME, new RenameRequest(requests.at(from), target));
   }
 
   // --- namespaces ---
@@ -256,8 +268,9 @@ public final class LockgateCatalog extends DefinedTables
   }
 
   private String[][] namespaces(String[] namespace) {
-    return Bridge.JSON.convertValue(
-        Bridge.ask("namespace.list", requests.in(namespace)), String[][].class);
+    return Bridge.ask(Operations.NAMESPACE_LIST, requests.in(namespace)).stream()
+        .map(parts -> parts.toArray(String[]::new))
+        .toArray(String[][]::new);
   }
 
   private void requireNamespace(String[] namespace) throws NoSuchNamespaceException {
@@ -267,59 +280,51 @@ public final class LockgateCatalog extends DefinedTables
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace)
       throws NoSuchNamespaceException {
-    JsonNode metadata = Bridge.ask("namespace.load", requests.in(namespace));
-    if (metadata.isNull()) {
+    Map<String, String> metadata = Bridge.ask(Operations.NAMESPACE_LOAD, requests.in(namespace));
+    if (metadata == null) {
       throw new NoSuchNamespaceException(namespace);
     }
-    Map<String, String> out = new HashMap<>();
-    metadata.properties().forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
-    return out;
+    return new HashMap<>(metadata);
   }
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata) {
-    ObjectNode request = requests.in(namespace);
-    request.set("properties", Bridge.JSON.valueToTree(metadata));
-    Bridge.ask("namespace.create", request);
+    Bridge.ask(
+        Operations.NAMESPACE_CREATE, new CreateNamespaceRequest(requests.in(namespace), metadata));
   }
 
   @Override
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-    ObjectNode request = requests.in(namespace);
-    ObjectNode all = request.putObject("changes");
+    Map<String, String> all = new LinkedHashMap<>();
     for (NamespaceChange change : changes) {
       if (change instanceof NamespaceChange.SetProperty set) {
         all.put(set.property(), set.value());
       } else if (change instanceof NamespaceChange.RemoveProperty remove) {
-        all.putNull(remove.property());
+        all.put(remove.property(), null);
       }
     }
-    Bridge.ask("namespace.alter", request);
+    Bridge.ask(Operations.NAMESPACE_ALTER, new AlterNamespaceRequest(requests.in(namespace), all));
   }
 
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    return Bridge.ask("namespace.drop", requests.in(namespace).put("cascade", cascade)).asBoolean();
+    return Bridge.ask(
+        Operations.NAMESPACE_DROP, new DropNamespaceRequest(requests.in(namespace), cascade));
   }
 
   // --- procedures ---
 
   @Override
   public UnboundProcedure loadProcedure(Identifier identifier) {
-    return new Procedures.Unbound(
-        requests.at(identifier), Bridge.ask("procedure.load", requests.at(identifier)));
+    TableRequest request = requests.at(identifier);
+    return new Procedures.Unbound(request, Bridge.ask(Operations.PROCEDURE_LOAD, request));
   }
 
   /** SHOW PROCEDURES, which Spark has since 4.1. */
   public Identifier[] listProcedures(String[] namespace) {
-    JsonNode procedures = Bridge.ask("procedure.list", requests.in(namespace)).get("procedures");
-    Identifier[] out = new Identifier[procedures.size()];
-    for (int i = 0; i < out.length; i++) {
-      JsonNode procedure = procedures.get(i);
-      String[] home = Bridge.JSON.convertValue(procedure.get("namespace"), String[].class);
-      out[i] = Identifier.of(home, procedure.get("name").asText());
-    }
-    return out;
+    return Bridge.ask(Operations.PROCEDURE_LIST, requests.in(namespace)).procedures().stream()
+        .map(each -> Identifier.of(each.namespace().toArray(String[]::new), each.name()))
+        .toArray(Identifier[]::new);
   }
 
   // --- functions: match, and those that Lockgate's own plans use ---

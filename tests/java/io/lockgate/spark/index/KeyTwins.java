@@ -2,9 +2,10 @@ package io.lockgate.spark.index;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.IndexKeyColumn;
+import io.lockgate.spark.messages.IndexKeys;
 import java.io.IOException;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -22,14 +23,9 @@ public final class KeyTwins {
     ArrayNode found = Bridge.JSON.createArrayNode();
     for (JsonNode each : Bridge.JSON.readTree(vector)) {
       DataType type = DataType.fromJson(each.get("spark").toString());
-      ObjectNode asked = Bridge.JSON.createObjectNode().put("folder", "").put("inline_bytes", 0);
-      asked.set("block_rows", each.get("block_rows"));
-      asked
-          .putArray("columns")
-          .addObject()
-          .put("column", "v")
-          .put("kind", each.get("kind").asText())
-          .put("values", each.get("values").asText());
+      IndexKeyColumn column =
+          new IndexKeyColumn("v", each.get("kind").asText(), each.get("values").asText());
+      IndexKeys asked = new IndexKeys("", each.get("block_rows").asLong(), 0, List.of(column));
       KeyCollector collector = KeyPlan.of(asked, List.of("v"), List.of(type), 1).collector();
       for (JsonNode value : each.get("rows")) {
         collector.add(new GenericInternalRow(new Object[] {Values.fromJson(value, type)}), 0);

@@ -9,6 +9,9 @@ import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.PartitionPaths;
 import io.lockgate.spark.integrity.Integrity;
+import io.lockgate.spark.messages.MergePlanJson;
+import io.lockgate.spark.messages.Messages;
+import io.lockgate.spark.messages.PlanAnswer;
 import io.lockgate.spark.read.MergeSource;
 import io.lockgate.spark.read.OrcFileReader;
 import io.lockgate.spark.read.OrcScans;
@@ -58,7 +61,7 @@ public final class Conformance {
    */
   public static String merge(String fixture, int pageRows, int batchRows) throws IOException {
     JsonNode root = Bridge.JSON.readTree(fixture);
-    MergePlan plan = MergePlan.of(root.get("plan"));
+    MergePlan plan = MergePlan.of(Messages.read(root.get("plan"), MergePlanJson.class));
     StructType schema = new StructType();
     for (JsonNode column : root.get("columns")) {
       schema =
@@ -127,7 +130,11 @@ public final class Conformance {
       ObjectNode begin =
           Bridge.JSON.createObjectNode().put("write_id", "w").put("location", folder);
       ObjectNode field = begin.putArray("fields").addObject().put("name", "v").put("id", 0);
-      field.putNull("precision").set("type", each.get("spark"));
+      field
+          .put("nullable", true)
+          .put("key", false)
+          .putNull("precision")
+          .set("type", each.get("spark"));
       begin.put("compression", "zstd").put("target_file_size", 128L << 20);
       begin.put("dictionaries", true).put("first_sequence", 0);
       begin.put("partition_default_name", "none").put("partition_legacy_name", true);
@@ -149,13 +156,17 @@ public final class Conformance {
       begin.putArray("partition_keys");
       begin.putArray("primary_key");
       begin.putObject("sequence").put("descending", false).putArray("columns");
+      begin.put("schema_id", 0);
       ObjectNode kept = begin.putObject("stats");
       if (!each.get("kept").isNull()) {
         kept.set("v", each.get("kept"));
       }
       Path path = new Path(folder, found.size() + ".orc");
       DataFileWriter writer =
-          new DataFileWriter(WriteSpec.of(begin, 1), spark.sessionState().newHadoopConf(), path);
+          new DataFileWriter(
+              WriteSpec.of(Messages.read(begin, io.lockgate.spark.messages.WriteSpec.class), 1),
+              spark.sessionState().newHadoopConf(),
+              path);
       for (InternalRow row :
           rows(each.get("values"), List.of(DataType.fromJson(each.get("spark").toString())))) {
         writer.write(row, 0);
@@ -172,7 +183,7 @@ public final class Conformance {
   public static String read(SparkSession spark, String tableSchema, String readSchema, String plan)
       throws IOException {
     StructType wanted = (StructType) DataType.fromJson(readSchema);
-    JsonNode reply = Bridge.JSON.readTree(plan);
+    PlanAnswer reply = Messages.read(Bridge.JSON.readTree(plan), PlanAnswer.class);
     ScanSpec spec =
         ScanSpec.of("t", (StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);

@@ -3,7 +3,7 @@ package io.lockgate.spark.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -21,12 +21,8 @@ import org.apache.spark.sql.types.DataType;
 public final class Predicates {
   private Predicates() {}
 
-  public static ArrayNode toJson(Expression[] expressions) {
-    ArrayNode out = Bridge.JSON.createArrayNode();
-    for (Expression expression : expressions) {
-      out.add(toJson(expression));
-    }
-    return out;
+  public static List<JsonNode> toJson(Expression[] expressions) {
+    return Arrays.stream(expressions).map(Predicates::toJson).toList();
   }
 
   public static JsonNode toJson(Expression expression) {
@@ -81,11 +77,9 @@ public final class Predicates {
   }
 
   /** The predicates at the given indices. */
-  public static Predicate[] pick(Predicate[] predicates, JsonNode indices) {
-    List<Predicate> out = new ArrayList<>();
-    for (JsonNode index : indices) {
-      out.add(predicates[index.asInt()]);
-    }
-    return out.toArray(new Predicate[0]);
+  public static Predicate[] pick(Predicate[] predicates, List<Long> indices) {
+    return indices.stream()
+        .map(index -> predicates[Math.toIntExact(index)])
+        .toArray(Predicate[]::new);
   }
 }

@@ -193,11 +193,11 @@ public final class Values {
   }
 
   /** Rows given as lists of values in the order of the schema. */
-  public static InternalRow[] rowsFromJson(JsonNode rows, StructType schema) {
+  public static InternalRow[] rowsFromJson(List<List<JsonNode>> rows, StructType schema) {
     InternalRow[] out = new InternalRow[rows.size()];
     for (int i = 0; i < out.length; i++) {
-      JsonNode row = rows.get(i);
-      check(row.isArray() && row.size() == schema.length(), schema, "not one value for each field");
+      List<JsonNode> row = rows.get(i);
+      check(row.size() == schema.length(), schema, "not one value for each field");
       Object[] values = new Object[schema.length()];
       for (int at = 0; at < values.length; at++) {
         values[at] = fromJson(row.get(at), schema.apply(at).dataType());

@@ -1,9 +1,9 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
  * rows changes, or has a deletion vector.
  */
 public final class AppendTable extends LockgateTable {
-  public AppendTable(ObjectNode request, JsonNode spec) {
+  public AppendTable(TableRequest request, TableSpec spec) {
     super(request, spec);
   }
 

@@ -1,7 +1,7 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.TableRequest;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,7 +29,7 @@ final class CachedPlans {
   private CachedPlans() {}
 
   /** After a write to a table. */
-  static void refreshTable(ObjectNode table) {
+  static void refreshTable(TableRequest table) {
     refresh(relation -> isOf(relation, table));
   }
 
@@ -104,18 +104,17 @@ final class CachedPlans {
   }
 
   /** Tells whether a relation is a table, one of its system tables, or one of its warehouse. */
-  private static boolean isOf(DataSourceV2Relation relation, ObjectNode table) {
-    ObjectNode request =
+  private static boolean isOf(DataSourceV2Relation relation, TableRequest table) {
+    TableRequest request =
         relation.table() instanceof LockgateTable cached
             ? cached.request()
             : ((SystemTable) relation.table()).request();
-    if (!request.get("catalog").equals(table.get("catalog"))) {
+    if (!request.catalog().equals(table.catalog())) {
       return false;
     }
-    String name = request.get("name").asText();
-    String own = table.get("name").asText();
-    return request.get("namespace").equals(table.get("namespace"))
-        ? name.equals(own) || name.startsWith(own + "$")
+    String name = request.name();
+    return request.namespace().equals(table.namespace())
+        ? name.equals(table.name()) || name.startsWith(table.name() + "$")
         : relation.table() instanceof SystemTable; // such as sys.tables
   }
 }

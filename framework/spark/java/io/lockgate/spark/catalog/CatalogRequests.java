@@ -1,11 +1,16 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.PythonSide;
 import io.lockgate.spark.bridge.Values;
-import java.util.HashMap;
+import io.lockgate.spark.messages.Definition;
+import io.lockgate.spark.messages.NamespaceRequest;
+import io.lockgate.spark.messages.OpenRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.TableRequest;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -19,16 +24,16 @@ import scala.Tuple2;
 /** The requests of one catalog to Python: to open it, and about its namespaces and tables. */
 public final class CatalogRequests {
   private final String name;
-  private final ObjectNode opening;
+  private final OpenRequest opening;
   private String handle;
   private PythonSide openedBy;
 
   /** Opens a catalog by the confs of a session. */
   public CatalogRequests(String name, CaseInsensitiveStringMap options, SparkConf start) {
     this.name = name;
-    this.opening = Bridge.object().put("catalog", name);
-    opening.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    putStart(opening, name, start);
+    boolean isFixed = start.getBoolean("spark.lockgate.fixed-catalogs", false);
+    this.opening =
+        new OpenRequest(name, options.asCaseSensitiveMap(), started(name, start), isFixed);
     handle();
   }
 
@@ -38,61 +43,54 @@ public final class CatalogRequests {
    */
   public synchronized String handle() {
     if (!Bridge.isAnsweredBy(openedBy)) {
-      handle = Bridge.ask("catalog.open", opening).get("handle").asText();
+      handle = Bridge.ask(Operations.CATALOG_OPEN, opening).handle();
       openedBy = Bridge.python();
     }
     return handle;
   }
 
   /**
-   * The confs that the application started with, which a session cannot change: those of this
-   * catalog, and whether they are fixed.
+   * The confs of this catalog that the application started with, which a session cannot change;
+   * null without any.
    */
-  private static void putStart(ObjectNode request, String name, SparkConf start) {
+  private static Map<String, String> started(String name, SparkConf start) {
     String prefix = "spark.sql.catalog." + name;
-    request.putNull("started");
-    if (start.contains(prefix)) {
-      ObjectNode started = request.putObject("started");
-      for (Tuple2<String, String> conf : start.getAllWithPrefix(prefix + ".")) {
-        started.put(conf._1(), conf._2());
-      }
+    if (!start.contains(prefix)) {
+      return null;
     }
-    request.put("fixed", start.getBoolean("spark.lockgate.fixed-catalogs", false));
+    Map<String, String> started = new LinkedHashMap<>();
+    for (Tuple2<String, String> conf : start.getAllWithPrefix(prefix + ".")) {
+      started.put(conf._1(), conf._2());
+    }
+    return started;
   }
 
   /** A request about a namespace. */
-  public ObjectNode in(String[] namespace) {
-    ObjectNode request = Bridge.object().put("catalog", handle()).put("catalog_name", name);
-    request.set("namespace", Bridge.JSON.valueToTree(namespace));
-    return request;
+  public NamespaceRequest in(String[] namespace) {
+    return new NamespaceRequest(handle(), name, List.of(namespace));
   }
 
-  /** A request about a table, to be completed. */
-  public ObjectNode at(Identifier identifier) {
-    ObjectNode request = in(identifier.namespace()).put("name", identifier.name());
-    request.putObject("options");
-    request.putArray("privileges");
-    return request.putNull("table_id").putNull("schema_id").putNull("replacement");
+  /** A request about a table. */
+  public TableRequest at(Identifier identifier) {
+    return new TableRequest(
+        in(identifier.namespace()), identifier.name(), Map.of(), List.of(), null, null, null);
   }
 
   /** A request to make a table. */
-  public ObjectNode definition(
+  public Definition definition(
       Identifier identifier,
       StructType schema,
       Transform[] partitioning,
       Map<String, String> properties) {
-    ObjectNode request = at(identifier);
     for (StructField field : schema.fields()) {
       Values.storedTypeToJson(field.name(), field.dataType());
     }
-    request.set("schema", Values.typeToJson(schema));
-    request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
-    request.put("default_format", Callers.nameDefaultFormat());
-    ArrayNode columns = request.putArray("partitioning");
-    for (Transform transform : partitioning) {
-      columns.add(partitionColumn(transform));
-    }
-    return request;
+    return new Definition(
+        at(identifier),
+        Values.typeToJson(schema),
+        properties,
+        Arrays.stream(partitioning).map(CatalogRequests::partitionColumn).toList(),
+        Callers.nameDefaultFormat());
   }
 
   private static String partitionColumn(Transform transform) {

@@ -43,7 +43,7 @@ final class FileRewrite implements RowLevelOperation {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     // Strict: a masked value must not be written as the truth.
-    return new LockgateScanBuilder(table, table.scanRequest(options), true) {
+    return new LockgateScanBuilder(table, table.scanRequest(options).withStrict(true)) {
       @Override
       public Scan build() {
         scan = scan(true);

@@ -1,15 +1,23 @@
 package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.DeleteRequest;
+import io.lockgate.spark.messages.DropPartitionsRequest;
+import io.lockgate.spark.messages.ListPartitionsRequest;
+import io.lockgate.spark.messages.MergeColumnsRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.RowsJson;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
 import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.LockgateScanBuilder;
 import io.lockgate.spark.write.Committed;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -48,7 +56,7 @@ public abstract class LockgateTable extends LoadedTable
         SupportsAtomicPartitionManagement {
   private volatile Supplier<Table> newest;
 
-  LockgateTable(ObjectNode request, JsonNode spec) {
+  LockgateTable(TableRequest request, TableSpec spec) {
     super(request, spec);
   }
 
@@ -93,7 +101,7 @@ public abstract class LockgateTable extends LoadedTable
    * commit has changed, and a DataFrame that was cached still names it.
    */
   void readNewest(Supplier<Table> newest) {
-    if (!timeTravel() && request().get("privileges").isEmpty()) {
+    if (!timeTravel() && request().privileges().isEmpty()) {
       this.newest = newest;
     }
   }
@@ -108,7 +116,7 @@ public abstract class LockgateTable extends LoadedTable
   }
 
   ScanBuilder scanBuilder(CaseInsensitiveStringMap options) {
-    return new LockgateScanBuilder(this, scanRequest(options), false);
+    return new LockgateScanBuilder(this, scanRequest(options));
   }
 
   /**
@@ -116,7 +124,8 @@ public abstract class LockgateTable extends LoadedTable
    * must not be stored as a value.
    */
   ScanBuilder changeScan(CaseInsensitiveStringMap options) {
-    return new LockgateScanBuilder(this, scanRequest(options).put("changes_rows", true), true);
+    return new LockgateScanBuilder(
+        this, scanRequest(options).withStrict(true).withChangesRows(true));
   }
 
   @Override
@@ -127,9 +136,11 @@ public abstract class LockgateTable extends LoadedTable
 
   /** This table, once it has the columns of the rows that a stream writes. */
   private LockgateTable merged(LogicalWriteInfo info) {
-    ObjectNode ask = request(info.options()).putNull("schema_id");
-    ask.set("schema", Values.typeToJson(info.schema()));
-    JsonNode spec = Bridge.ask("table.merge_columns", ask);
+    TableRequest any = request(info.options()).withSchemaId(null);
+    TableSpec spec =
+        Bridge.ask(
+            Operations.TABLE_MERGE_COLUMNS,
+            new MergeColumnsRequest(any, Values.typeToJson(info.schema())));
     return this instanceof PrimaryKeyTable
         ? new PrimaryKeyTable(request(), spec)
         : new AppendTable(request(), spec);
@@ -139,16 +150,14 @@ public abstract class LockgateTable extends LoadedTable
 
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    ObjectNode ask = request();
-    ask.set("filters", Predicates.toJson(predicates));
-    return Bridge.ask("delete.can", ask).asBoolean();
+    return Bridge.ask(
+        Operations.DELETE_CAN, new DeleteRequest(request(), Predicates.toJson(predicates)));
   }
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    ObjectNode ask = request();
-    ask.set("filters", Predicates.toJson(predicates));
-    Committed.note(request(), Bridge.ask("delete.where", ask));
+    DeleteRequest delete = new DeleteRequest(request(), Predicates.toJson(predicates));
+    Committed.note(request(), Bridge.ask(Operations.DELETE_WHERE, delete));
     CachedPlans.refreshTable(request());
   }
 
@@ -168,28 +177,30 @@ public abstract class LockgateTable extends LoadedTable
 
   @Override
   public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow values) {
-    ObjectNode ask = request();
-    ObjectNode where = ask.putObject("where");
+    Map<String, JsonNode> where = new LinkedHashMap<>();
     for (int i = 0; i < names.length; i++) {
       DataType type = structType().apply(names[i]).dataType();
-      where.set(names[i], Values.toJson(values.get(i, type), type));
+      where.put(names[i], Values.toJson(values.get(i, type), type));
     }
-    return Values.rowsFromJson(Bridge.ask("partition.list", ask).get("rows"), partitionSchema());
+    RowsJson found =
+        Bridge.ask(Operations.PARTITION_LIST, new ListPartitionsRequest(request(), where));
+    return Values.rowsFromJson(found.rows(), partitionSchema());
   }
 
   @Override
   public boolean dropPartitions(InternalRow[] partitions) {
     StructType columns = partitionSchema();
-    ObjectNode ask = request();
-    ArrayNode rows = ask.putArray("partitions");
+    List<List<JsonNode>> rows = new ArrayList<>();
     for (InternalRow partition : partitions) {
-      ArrayNode row = rows.addArray();
+      List<JsonNode> row = new ArrayList<>();
       for (int i = 0; i < columns.length(); i++) {
         DataType type = columns.apply(i).dataType();
         row.add(Values.toJson(partition.get(i, type), type));
       }
+      rows.add(row);
     }
-    boolean dropped = Bridge.ask("partition.drop", ask).asBoolean();
+    boolean dropped =
+        Bridge.ask(Operations.PARTITION_DROP, new DropPartitionsRequest(request(), rows));
     CachedPlans.refreshTable(request());
     return dropped;
   }
@@ -231,7 +242,7 @@ public abstract class LockgateTable extends LoadedTable
         snapshotCommit(),
         timeTravel(),
         structType(),
-        request().get("schema_id"));
+        request().schemaId());
   }
 
   @Override

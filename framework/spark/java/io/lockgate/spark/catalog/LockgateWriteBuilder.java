@@ -1,7 +1,7 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.WriteSpec;
 import io.lockgate.spark.scan.WriteDistribution;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -146,7 +146,7 @@ final class LockgateWriteBuilder
   private record Batch(WriteJob job) implements WriteJob.Batch {
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      JsonNode reply = job.begin();
+      WriteSpec reply = job.begin();
       return job.writers(reply, info);
     }
   }
@@ -154,7 +154,7 @@ final class LockgateWriteBuilder
   private record Stream(WriteJob job) implements StreamingWrite {
     @Override
     public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-      JsonNode reply = job.beginBatch();
+      WriteSpec reply = job.beginBatch();
       return job.writers(reply, info);
     }
 

@@ -1,13 +1,13 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
 /** A table with a primary key, whose rows can be deleted and updated one by one. */
 public final class PrimaryKeyTable extends LockgateTable {
-  public PrimaryKeyTable(ObjectNode request, JsonNode spec) {
+  public PrimaryKeyTable(TableRequest request, TableSpec spec) {
     super(request, spec);
   }
 

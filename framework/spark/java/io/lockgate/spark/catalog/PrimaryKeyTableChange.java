@@ -1,7 +1,7 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.messages.WriteSpec;
 import io.lockgate.spark.scan.WriteDistribution;
 import io.lockgate.spark.write.Writers;
 import java.util.ArrayList;
@@ -141,7 +141,7 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
       implements WriteJob.Batch, DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      JsonNode reply = job.begin();
+      WriteSpec reply = job.begin();
       return new Writers.Delta(job.writers(reply, info), columns);
     }
   }

@@ -1,11 +1,18 @@
 package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.CallRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.ParameterSpec;
+import io.lockgate.spark.messages.ProcedureSpec;
+import io.lockgate.spark.messages.ResultColumn;
+import io.lockgate.spark.messages.TableRequest;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
@@ -29,26 +36,21 @@ public final class Procedures {
   /**
    * DESCRIBE PROCEDURE shows only name and description, so the description ends with the signature.
    */
-  private static String describe(JsonNode spec) {
-    StringBuilder out = new StringBuilder(spec.get("description").asText());
-    out.append(out.length() == 0 ? "" : " ")
-        .append("Signature: ")
-        .append(spec.get("signature").asText());
+  private static String describe(ProcedureSpec spec) {
+    StringBuilder out = new StringBuilder(spec.description());
+    out.append(out.length() == 0 ? "" : " ").append("Signature: ").append(spec.signature());
     String separator = " -> (";
-    for (JsonNode column : spec.get("result")) {
-      out.append(separator)
-          .append(column.get("name").asText())
-          .append(' ')
-          .append(column.get("type").asText());
+    for (ResultColumn column : spec.result()) {
+      out.append(separator).append(column.name()).append(' ').append(column.type());
       separator = ", ";
     }
     return out.append(')').toString();
   }
 
-  public record Unbound(ObjectNode request, JsonNode spec) implements UnboundProcedure {
+  public record Unbound(TableRequest request, ProcedureSpec spec) implements UnboundProcedure {
     @Override
     public String name() {
-      return spec.get("name").asText();
+      return spec.name();
     }
 
     @Override
@@ -67,10 +69,11 @@ public final class Procedures {
     }
   }
 
-  record Bound(ObjectNode request, JsonNode spec, StructType input) implements BoundProcedure {
+  record Bound(TableRequest request, ProcedureSpec spec, StructType input)
+      implements BoundProcedure {
     @Override
     public String name() {
-      return spec.get("name").asText();
+      return spec.name();
     }
 
     @Override
@@ -85,18 +88,17 @@ public final class Procedures {
 
     @Override
     public ProcedureParameter[] parameters() {
-      ProcedureParameter[] out = new ProcedureParameter[spec.get("parameters").size()];
+      ProcedureParameter[] out = new ProcedureParameter[spec.parameters().size()];
       for (int i = 0; i < out.length; i++) {
-        JsonNode parameter = spec.get("parameters").get(i);
-        DataType type = DataType.fromDDL(parameter.get("type").asText());
-        StructField argument = argument(parameter.get("name").asText(), i);
+        ParameterSpec parameter = spec.parameters().get(i);
+        DataType type = DataType.fromDDL(parameter.type());
+        StructField argument = argument(parameter.name(), i);
         type = argument == null ? type : carried(type, argument.dataType());
-        ProcedureParameter.Builder builder =
-            ProcedureParameter.in(parameter.get("name").asText(), type);
-        if (!parameter.get("default").isNull()) {
-          builder.defaultValue(parameter.get("default").asText());
+        ProcedureParameter.Builder builder = ProcedureParameter.in(parameter.name(), type);
+        if (parameter.default_() != null) {
+          builder.defaultValue(parameter.default_());
         }
-        builder.comment(parameter.get("comment").asText());
+        builder.comment(parameter.comment());
         out[i] = builder.build();
       }
       return out;
@@ -131,18 +133,19 @@ public final class Procedures {
                   + parameter.dataType().sql());
         }
       }
-      ObjectNode ask = request.deepCopy();
-      ask.set("arguments", Values.rowToJson(arguments, row));
-      JsonNode rows;
+      Map<String, JsonNode> values = new LinkedHashMap<>();
+      Values.rowToJson(arguments, row)
+          .properties()
+          .forEach(each -> values.put(each.getKey(), each.getValue()));
+      List<List<JsonNode>> rows;
       try {
-        rows = Bridge.ask("procedure.call", ask).get("rows");
+        rows = Bridge.ask(Operations.PROCEDURE_CALL, new CallRequest(request, values)).rows();
       } finally {
         CachedPlans.refreshChanged(); // one that fails may have committed before
       }
       StructType output = new StructType();
-      for (JsonNode column : spec.get("result")) {
-        output =
-            output.add(column.get("name").asText(), DataType.fromDDL(column.get("type").asText()));
+      for (ResultColumn column : spec.result()) {
+        output = output.add(column.name(), DataType.fromDDL(column.type()));
       }
       return List.<Scan>of(new Result(output, Values.rowsFromJson(rows, output))).iterator();
     }

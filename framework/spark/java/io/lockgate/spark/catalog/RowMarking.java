@@ -1,7 +1,7 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.messages.WriteSpec;
 import io.lockgate.spark.scan.WriteDistribution;
 import io.lockgate.spark.write.MarkingWriters;
 import java.util.List;
@@ -99,7 +99,7 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
   private record Batch(WriteJob job) implements WriteJob.Batch, DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      JsonNode reply = job.begin();
+      WriteSpec reply = job.begin();
       return new MarkingWriters(job.writers(reply, info));
     }
   }

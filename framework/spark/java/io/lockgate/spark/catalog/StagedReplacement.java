@@ -1,8 +1,10 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.CommitStagedRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.StagedSpec;
+import io.lockgate.spark.messages.TableRequest;
 import io.lockgate.spark.write.Committed;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -17,19 +19,14 @@ import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 public final class StagedReplacement extends LockgateTable implements StagedTable {
   private final String target;
 
-  public StagedReplacement(ObjectNode request, JsonNode spec) {
-    super(staged(request, spec), spec.get("table"));
-    this.target = request.get("name").asText();
-  }
-
-  private static ObjectNode staged(ObjectNode request, JsonNode spec) {
-    ObjectNode out = request.deepCopy().put("name", spec.get("staging").asText());
-    return out.set("replacement", spec.get("replacement"));
+  public StagedReplacement(TableRequest request, StagedSpec spec) {
+    super(request.withName(spec.staging()).withReplacement(spec.replacement()), spec.table());
+    this.target = request.name();
   }
 
   /** The name that the table takes in the end, with that of its database. */
   public String named() {
-    return request().get("namespace").get(0).asText() + "." + target;
+    return request().namespace().get(0) + "." + target;
   }
 
   @Override
@@ -45,15 +42,15 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
 
   @Override
   public void commitStagedChanges() {
-    ObjectNode ask = request().put("target", target);
-    ask.put("base_snapshot_id", baseSnapshot()).put("base_commit_id", baseCommit());
-    Committed.note(request(), Bridge.ask("table.commit_staged", ask));
-    CachedPlans.refreshTable(request().put("name", target));
+    CommitStagedRequest commit =
+        new CommitStagedRequest(request(), target, baseSnapshot(), baseCommit());
+    Committed.note(request(), Bridge.ask(Operations.TABLE_COMMIT_STAGED, commit));
+    CachedPlans.refreshTable(request().withName(target));
   }
 
   @Override
   public void abortStagedChanges() {
-    Bridge.ask("table.abort_staged", request());
+    Bridge.ask(Operations.TABLE_ABORT_STAGED, request());
   }
 
   @Override

@@ -1,19 +1,20 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.batches.EarlyAnswer;
 import io.lockgate.spark.files.batches.LateRow;
 import io.lockgate.spark.files.batches.Pages;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.SystemRowsAnswer;
+import io.lockgate.spark.messages.SystemRowsRequest;
+import io.lockgate.spark.messages.SystemSpec;
+import io.lockgate.spark.messages.TableRequest;
 import io.lockgate.spark.scan.LoadedTable;
-import io.lockgate.spark.scan.MicroBatch;
-import java.util.ArrayList;
-import java.util.Arrays;
+import io.lockgate.spark.scan.PlannedBatch;
 import java.util.Base64;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -39,28 +40,24 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * it asks for a single row early, while Spark plans the rest.
  */
 public final class SystemTable implements SupportsRead {
-  private final ObjectNode request;
-  private final String name;
+  private final TableRequest request;
+  private final SystemSpec spec;
   private final StructType schema;
-  private final boolean single;
-  private final JsonNode selects;
 
-  public SystemTable(ObjectNode request, JsonNode spec) {
+  public SystemTable(TableRequest request, SystemSpec spec) {
     this.request = request;
-    this.name = spec.get("name").asText();
-    this.schema = Values.schemaFromJson(spec.get("schema"));
-    this.single = spec.get("single_row").asBoolean();
-    this.selects = spec.get("selects");
+    this.spec = spec;
+    this.schema = Values.schemaFromJson(spec.schema());
   }
 
   /** The name of the table, in the words of a request. */
-  public ObjectNode request() {
-    return request.deepCopy();
+  public TableRequest request() {
+    return request;
   }
 
   @Override
   public String name() {
-    return name;
+    return spec.name();
   }
 
   @Override
@@ -81,48 +78,47 @@ public final class SystemTable implements SupportsRead {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    ObjectNode ask = question(options);
-    return single ? () -> Single.of(name, schema, ask) : new Builder(name, schema, ask);
+    TableRequest named = named(options);
+    return spec.singleRow()
+        ? () -> Single.of(name(), schema, named)
+        : new Builder(name(), schema, named);
   }
 
-  /** The question for the rows, without the micro-batch that reads them. */
-  public ObjectNode question(CaseInsensitiveStringMap options) {
-    ObjectNode ask = request.deepCopy();
-    String table = ask.get("name").asText();
-    ObjectNode given = Bridge.JSON.valueToTree(LoadedTable.given(options, ask, table));
-    // VERSION AS OF, as the option that says the same.
-    selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
-    ask.set("options", given);
-    return ofColumns(ask, schema);
+  private TableRequest named(CaseInsensitiveStringMap options) {
+    Map<String, String> given = LoadedTable.given(options, request, request.name());
+    given.putAll(spec.selects()); // VERSION AS OF, as the option that says the same
+    return request.withOptions(given);
+  }
+
+  /** The request for the rows that a relation with some options reads in this micro-batch. */
+  public SystemRowsRequest rowsRequest(CaseInsensitiveStringMap options) {
+    return rowsRequest(named(options), schema);
+  }
+
+  private static SystemRowsRequest rowsRequest(TableRequest table, StructType schema) {
+    return new SystemRowsRequest(
+        table, List.of(schema.fieldNames()), PlannedBatch.of(SparkSession.active().sparkContext()));
   }
 
   /** Tells whether the table is one value: a row of one column. */
   public boolean isSingleValue() {
-    return single && schema.length() == 1;
+    return spec.singleRow() && schema.length() == 1;
   }
 
   public StructType rowType() {
     return schema;
   }
 
-  private static ObjectNode ofColumns(ObjectNode question, StructType schema) {
-    ArrayNode columns = question.putArray("columns");
-    Arrays.stream(schema.fieldNames()).forEach(columns::add);
-    return question;
-  }
-
-  private static JsonNode ask(ObjectNode question) {
-    ObjectNode ask = question.deepCopy();
-    MicroBatch.put(ask, SparkSession.active().sparkContext());
-    return Bridge.ask("system.rows", ask);
+  private static SystemRowsAnswer rows(TableRequest table, StructType schema) {
+    return Bridge.ask(Operations.SYSTEM_ROWS, rowsRequest(table, schema));
   }
 
   private static final class Builder implements SupportsPushDownRequiredColumns {
     private final String name;
-    private final ObjectNode request;
+    private final TableRequest request;
     private StructType schema;
 
-    Builder(String name, StructType schema, ObjectNode request) {
+    Builder(String name, StructType schema, TableRequest request) {
       this.name = name;
       this.schema = schema;
       this.request = request;
@@ -137,11 +133,10 @@ public final class SystemTable implements SupportsRead {
     /** Spark asks for a scan once for each plan, so in a stream once for each micro-batch. */
     @Override
     public Scan build() {
-      JsonNode answer = ask(ofColumns(request, schema));
-      List<byte[]> pages = new ArrayList<>();
-      answer.get("pages").forEach(page -> pages.add(Base64.getDecoder().decode(page.asText())));
+      SystemRowsAnswer answer = SystemTable.rows(request, schema);
+      List<byte[]> pages = answer.pages().stream().map(Base64.getDecoder()::decode).toList();
       return pages.isEmpty()
-          ? new Few(name, schema, Values.rowsFromJson(answer.get("rows"), schema))
+          ? new Few(name, schema, Values.rowsFromJson(answer.rows(), schema))
           : new Pages(name, schema, pages);
     }
   }
@@ -154,10 +149,10 @@ public final class SystemTable implements SupportsRead {
   }
 
   private record Single(
-      String name, StructType schema, ObjectNode request, EarlyAnswer<InternalRow> early)
+      String name, StructType schema, TableRequest request, EarlyAnswer<InternalRow> early)
       implements LocalScan {
-    static Single of(String name, StructType schema, ObjectNode request) {
-      boolean early = MicroBatch.isPlanned(SparkSession.active().sparkContext());
+    static Single of(String name, StructType schema, TableRequest request) {
+      boolean early = PlannedBatch.isPlanned(SparkSession.active().sparkContext());
       Supplier<InternalRow> row = () -> first(schema, request);
       return new Single(name, schema, request, early ? EarlyAnswer.of(row) : null);
     }
@@ -181,8 +176,8 @@ public final class SystemTable implements SupportsRead {
       return early == null ? first(schema, request) : early.get();
     }
 
-    private static InternalRow first(StructType schema, ObjectNode request) {
-      return Values.rowsFromJson(ask(request).get("rows"), schema)[0];
+    private static InternalRow first(StructType schema, TableRequest request) {
+      return Values.rowsFromJson(SystemTable.rows(request, schema).rows(), schema)[0];
     }
   }
 }

@@ -1,53 +1,68 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.AddColumnJson;
+import io.lockgate.spark.messages.Change;
+import io.lockgate.spark.messages.ChangeCommentJson;
+import io.lockgate.spark.messages.ChangeDefaultJson;
+import io.lockgate.spark.messages.ChangeNullabilityJson;
+import io.lockgate.spark.messages.ChangeTypeJson;
+import io.lockgate.spark.messages.DropColumnJson;
+import io.lockgate.spark.messages.MoveColumnJson;
+import io.lockgate.spark.messages.PositionJson;
+import io.lockgate.spark.messages.RemoveProperty;
+import io.lockgate.spark.messages.RenameColumnJson;
+import io.lockgate.spark.messages.SetProperty;
+import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.types.DataType;
 
-/** The changes of an ALTER TABLE as JSON. */
+/** The changes of an ALTER TABLE as messages. */
 public final class TableChanges {
   private TableChanges() {}
 
-  public static void write(TableChange[] changes, ArrayNode out) {
-    for (TableChange change : changes) {
-      write(change, out.addObject());
-    }
+  public static List<Change> messages(TableChange[] changes) {
+    return Arrays.stream(changes).map(TableChanges::message).toList();
   }
 
-  private static void write(TableChange change, ObjectNode out) {
-    if (change instanceof TableChange.ColumnChange column) {
-      out.set("path", Bridge.JSON.valueToTree(column.fieldNames()));
-    }
+  private static Change message(TableChange change) {
+    List<String> path =
+        change instanceof TableChange.ColumnChange column ? List.of(column.fieldNames()) : null;
     if (change instanceof TableChange.AddColumn add) {
-      out.put("change", "add").put("nullable", add.isNullable()).put("comment", add.comment());
-      out.set("type", Values.storedTypeToJson(String.join(".", add.fieldNames()), add.dataType()));
-      out.put("default", add.defaultValue() == null ? null : add.defaultValue().getSql());
-      write(add.position(), out);
+      return new AddColumnJson(
+          path,
+          type(path, add.dataType()),
+          add.isNullable(),
+          add.comment(),
+          add.defaultValue() == null ? null : add.defaultValue().getSql(),
+          position(add.position()));
     } else if (change instanceof TableChange.DeleteColumn delete) {
-      out.put("change", "drop").put("if_exists", delete.ifExists());
+      return new DropColumnJson(path, delete.ifExists());
     } else if (change instanceof TableChange.RenameColumn rename) {
-      out.put("change", "rename").put("name", rename.newName());
+      return new RenameColumnJson(path, rename.newName());
     } else if (change instanceof TableChange.UpdateColumnType type) {
-      String column = String.join(".", type.fieldNames());
-      out.put("change", "type").set("type", Values.storedTypeToJson(column, type.newDataType()));
+      return new ChangeTypeJson(path, type(path, type.newDataType()));
     } else if (change instanceof TableChange.UpdateColumnNullability nullability) {
-      out.put("change", "nullability").put("nullable", nullability.nullable());
+      return new ChangeNullabilityJson(path, nullability.nullable());
     } else if (change instanceof TableChange.UpdateColumnComment comment) {
-      out.put("change", "comment").put("comment", comment.newComment());
+      return new ChangeCommentJson(path, comment.newComment());
     } else if (change instanceof TableChange.UpdateColumnDefaultValue value) {
-      out.put("change", "default").put("default", sql(value));
+      return new ChangeDefaultJson(path, sql(value));
     } else if (change instanceof TableChange.UpdateColumnPosition position) {
-      out.put("change", "move");
-      write(position.position(), out);
+      return new MoveColumnJson(path, position(position.position()));
     } else if (change instanceof TableChange.SetProperty property) {
-      out.put("change", "set").put("key", property.property()).put("value", property.value());
+      return new SetProperty(property.property(), property.value());
     } else if (change instanceof TableChange.RemoveProperty property) {
-      out.put("change", "remove").put("key", property.property());
-    } else {
-      throw Bridge.failure("ALTER TABLE cannot do this: " + change.getClass().getSimpleName());
+      return new RemoveProperty(property.property());
     }
+    throw Bridge.failure("ALTER TABLE cannot do this: " + change.getClass().getSimpleName());
+  }
+
+  private static JsonNode type(List<String> path, DataType type) {
+    return Values.storedTypeToJson(String.join(".", path), type);
   }
 
   /**
@@ -59,12 +74,10 @@ public final class TableChanges {
     return change.newDefaultValue();
   }
 
-  private static void write(TableChange.ColumnPosition position, ObjectNode out) {
+  private static PositionJson position(TableChange.ColumnPosition position) {
     if (position == null) {
-      out.putNull("position");
-    } else {
-      String before = position instanceof TableChange.After after ? after.column() : null;
-      out.putObject("position").put("after", before);
+      return null;
     }
+    return new PositionJson(position instanceof TableChange.After after ? after.column() : null);
   }
 }

@@ -1,9 +1,10 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
+import io.lockgate.spark.messages.ViewSpec;
 import io.lockgate.spark.scan.LockgateScanBuilder;
 import io.lockgate.spark.scan.RowView;
 import java.util.ArrayList;
@@ -34,10 +35,10 @@ public final class ViewTable extends LockgateTable {
   private final RowView view;
   private final StructType shown;
 
-  public ViewTable(ObjectNode request, JsonNode spec, JsonNode shown) {
+  public ViewTable(TableRequest request, TableSpec spec, ViewSpec shown) {
     super(request, spec);
-    this.view = RowView.of(shown.get("suffix").asText());
-    this.shown = Values.schemaFromJson(shown.get("schema"));
+    this.view = RowView.of(shown.suffix());
+    this.shown = Values.schemaFromJson(shown.schema());
   }
 
   @Override
@@ -99,7 +100,7 @@ public final class ViewTable extends LockgateTable {
   /** Offers Python those filters alone that are of the table's own columns. */
   private final class ViewScanBuilder extends LockgateScanBuilder {
     ViewScanBuilder(CaseInsensitiveStringMap options) {
-      super(ViewTable.this, scanRequest(options), false);
+      super(ViewTable.this, scanRequest(options));
       pruneColumns(shown);
     }
 

@@ -1,20 +1,23 @@
 package io.lockgate.spark.catalog;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.files.SentConfiguration;
+import io.lockgate.spark.messages.BeginRequest;
+import io.lockgate.spark.messages.EndRequest;
+import io.lockgate.spark.messages.Message;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.WriteRequest;
+import io.lockgate.spark.messages.WriteSpec;
 import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.write.Committed;
 import io.lockgate.spark.write.TaskWriter.FilesWritten;
-import io.lockgate.spark.write.WriteSpec;
 import io.lockgate.spark.write.Writers;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -76,35 +79,37 @@ final class WriteJob {
     return info.options().containsKey(key);
   }
 
-  private ObjectNode request() {
-    ObjectNode request =
-        table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
-    request.set("filters", Predicates.toJson(overwritten));
-    request.put("snapshot_id", table.snapshotId());
-    request.put("base_snapshot_id", table.baseSnapshot());
-    request.put("base_commit_id", table.baseCommit());
-    return request;
+  private WriteRequest request(Long epoch, Long baseSnapshot, String baseCommit) {
+    return new WriteRequest(
+        table.request(info.options()),
+        mode,
+        info.queryId(),
+        epoch,
+        Predicates.toJson(overwritten),
+        table.snapshotId(),
+        baseSnapshot,
+        baseCommit);
   }
 
   /**
    * Begin the write; fails before any task runs if the table cannot take these rows or a key is
    * missing.
    */
-  JsonNode begin() {
+  WriteSpec begin() {
     return begin(null);
   }
 
   /** Begin the write of the batch that a stream runs. */
-  JsonNode beginBatch() {
+  WriteSpec beginBatch() {
     String epoch = SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId");
     return begin(epoch == null ? null : Long.valueOf(epoch));
   }
 
-  private JsonNode begin(Long epoch) {
-    ObjectNode request = request().put("epoch", epoch);
-    request.set("schema", Values.typeToJson(written()));
-    JsonNode reply = Bridge.ask("write.begin", request);
-    writeId = reply.get("write_id").asText();
+  private WriteSpec begin(Long epoch) {
+    WriteRequest request = request(epoch, table.baseSnapshot(), table.baseCommit());
+    WriteSpec reply =
+        Bridge.ask(Operations.WRITE_BEGIN, new BeginRequest(request, Values.typeToJson(written())));
+    writeId = reply.writeId();
     return reply;
   }
 
@@ -120,10 +125,10 @@ final class WriteJob {
             .toArray(StructField[]::new));
   }
 
-  Writers writers(JsonNode reply, PhysicalWriteInfo written) {
+  Writers writers(WriteSpec reply, PhysicalWriteInfo written) {
     SparkSession spark = SparkSession.active();
     return new Writers(
-        WriteSpec.of(reply, written.numPartitions()),
+        io.lockgate.spark.write.WriteSpec.of(reply, written.numPartitions()),
         SentConfiguration.of(spark),
         table.structType(),
         info.schema(),
@@ -164,47 +169,38 @@ final class WriteJob {
   }
 
   void commit(Long epoch, WriterCommitMessage[] messages) {
-    ObjectNode request = end(epoch, messages);
+    EndRequest request = end(epoch, messages);
     if (rewritten != null) {
-      request.put("base_snapshot_id", rewritten.get().snapshotId());
-      request.put("base_commit_id", table.snapshotCommit());
-      request.set("replaced", rewritten.get().fileNames());
+      LockgateScan scan = rewritten.get();
+      request =
+          request
+              .withWriteRequest(request(epoch, scan.snapshotId(), table.snapshotCommit()))
+              .withReplaced(scan.fileNames());
     }
-    JsonNode answer = Bridge.ask("write.commit", request);
-    Committed.note(table.request(), answer, request.get("messages"));
+    Committed.note(
+        table.request(), Bridge.ask(Operations.WRITE_COMMIT, request), request.messages());
     CachedPlans.refreshTable(table.request());
   }
 
   void abort(Long epoch, WriterCommitMessage[] messages) {
     if (writeId != null) {
-      Bridge.ask("write.abort", end(epoch, messages));
+      Bridge.ask(Operations.WRITE_ABORT, end(epoch, messages));
     }
   }
 
-  private ObjectNode end(Long epoch, WriterCommitMessage[] messages) {
-    ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
-    request.putNull("replaced");
-    if (marks) {
-      request
-          .put("base_snapshot_id", table.snapshotId())
-          .put("base_commit_id", table.snapshotCommit());
-    }
-    ArrayNode files = request.putArray("messages");
+  private EndRequest end(Long epoch, WriterCommitMessage[] messages) {
+    WriteRequest request =
+        marks
+            ? request(epoch, table.snapshotId(), table.snapshotCommit())
+            : request(epoch, table.baseSnapshot(), table.baseCommit());
+    List<Message> written = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message != null) {
         // A message of another class means two class loaders of this jar: fail, since skipping it
         // would lose rows.
-        add(files, ((FilesWritten) message).json());
+        written.addAll(((FilesWritten) message).messages());
       }
     }
-    return request;
-  }
-
-  private static void add(ArrayNode files, String json) {
-    try {
-      Bridge.JSON.readTree(json).forEach(files::add);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
+    return new EndRequest(request, writeId, null, written);
   }
 }

@@ -8,6 +8,7 @@ import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.enforcement.parts.PlanWalk;
 import io.lockgate.spark.enforcement.parts.StatementText;
+import io.lockgate.spark.messages.Messages;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -95,7 +96,9 @@ final class Relations {
     ObjectNode found = Bridge.object().put("kind", "system");
     found.set(
         "table",
-        table instanceof LockgateTable ours ? ours.request() : ((SystemTable) table).request());
+        table instanceof LockgateTable ours
+            ? Messages.tree(ours.request())
+            : Messages.tree(((SystemTable) table).request()));
     found.putArray("columns");
     return found;
   }
@@ -281,7 +284,7 @@ final class Relations {
         return null;
       }
       ObjectNode found = Bridge.object().put("kind", "lockgate");
-      found.set("table", ours.request());
+      found.set("table", Messages.tree(ours.request()));
       return found;
     } else if (table instanceof SystemTable) {
       return null;

@@ -7,6 +7,7 @@ import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.enforcement.parts.PlanWalk;
 import io.lockgate.spark.enforcement.parts.SinkLog;
+import io.lockgate.spark.messages.Messages;
 import java.net.URI;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
@@ -340,7 +341,7 @@ final class Statements {
     } else if (part instanceof ResolvedTable found) {
       ObjectNode target = named(targets, found.catalog(), found.identifier());
       if (found.table() instanceof LockgateTable ours) {
-        target.set("table", ours.request());
+        target.set("table", Messages.tree(ours.request()));
       } else {
         columns(target, found.output());
       }
@@ -413,7 +414,7 @@ final class Statements {
   private void stored(ArrayNode targets, LogicalPlan found) {
     if (found instanceof DataSourceV2Relation relation
         && relation.table() instanceof LockgateTable ours) {
-      add(targets, "table", null, ours.name(), true).set("table", ours.request());
+      add(targets, "table", null, ours.name(), true).set("table", Messages.tree(ours.request()));
     } else if (found instanceof DataSourceV2Relation relation
         && relation.catalog().isDefined()
         && relation.identifier().isDefined()) {

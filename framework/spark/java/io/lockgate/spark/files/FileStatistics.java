@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.StatisticsMode;
 import java.io.Serializable;
 import java.math.RoundingMode;
 import java.sql.Timestamp;
@@ -28,13 +29,11 @@ public final class FileStatistics {
    * characters.
    */
   public record Mode(boolean bounds, int characters) implements Serializable {
-    /**
-     * Reads {"bounds", "length"}; without a length texts are kept whole, as far as ORC keeps them.
-     */
-    public static Mode of(JsonNode mode) {
+    /** Without a length texts are kept whole, as far as ORC keeps them. */
+    public static Mode of(StatisticsMode mode) {
       return new Mode(
-          mode.get("bounds").asBoolean(),
-          mode.get("length").isNull() ? Integer.MAX_VALUE : mode.get("length").asInt());
+          mode.bounds(),
+          mode.length() == null ? Integer.MAX_VALUE : Math.toIntExact(mode.length()));
     }
   }
 

@@ -1,6 +1,7 @@
 package io.lockgate.spark.index;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.messages.IndexKeyColumn;
+import io.lockgate.spark.messages.IndexKeys;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,21 +26,19 @@ public record KeyPlan(String folder, long blockRows, long inlineBytes, List<Colu
    * Reads what one of {@code tasks} collects of a table with columns of some {@code names} and
    * {@code types}; null if that is nothing.
    */
-  public static KeyPlan of(JsonNode asked, List<String> names, List<DataType> types, int tasks) {
-    if (asked.isNull()) {
+  public static KeyPlan of(IndexKeys asked, List<String> names, List<DataType> types, int tasks) {
+    if (asked == null) {
       return null;
     }
     List<Column> columns = new ArrayList<>();
-    for (JsonNode each : asked.get("columns")) {
-      int ordinal = names.indexOf(each.get("column").asText());
-      columns.add(
-          new Column(
-              ordinal, types.get(ordinal), each.get("kind").asText(), each.get("values").asText()));
+    for (IndexKeyColumn each : asked.columns()) {
+      int ordinal = names.indexOf(each.column());
+      columns.add(new Column(ordinal, types.get(ordinal), each.kind(), each.values()));
     }
-    long share = asked.get("inline_bytes").asLong() / Math.max(1, tasks);
+    long share = asked.inlineBytes() / Math.max(1, tasks);
     return new KeyPlan(
-        asked.get("folder").asText(),
-        asked.get("block_rows").asLong(),
+        asked.folder(),
+        asked.blockRows(),
         Math.min(MOST_INLINE_BYTES, share),
         List.copyOf(columns));
   }

@@ -1,12 +1,12 @@
 package io.lockgate.spark.lineage;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.PythonHandle;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
+import io.lockgate.spark.messages.TableRequest;
 import java.net.URI;
 import java.util.List;
 import org.apache.hadoop.fs.FileSystem;
@@ -194,14 +194,11 @@ public final class Datasets {
   }
 
   /** A table that a program wrote to in its own way: the request that Python was asked by. */
-  static ObjectNode committed(JsonNode request) {
-    ObjectNode out =
-        dataset("table", request.get("catalog_name").asText(), request.get("catalog").asText());
-    request.get("namespace").forEach(parts(out)::add);
-    parts(out).add(request.get("name").asText());
-    out.set("id", request.get("table_id"));
-    out.set("schema", request.get("schema_id"));
-    return out;
+  static ObjectNode committed(TableRequest request) {
+    ObjectNode out = dataset("table", request.catalogName(), request.catalog());
+    request.namespace().forEach(parts(out)::add);
+    parts(out).add(request.name());
+    return out.put("id", request.tableId()).put("schema", request.schemaId());
   }
 
   private static ObjectNode table(

@@ -1,6 +1,5 @@
 package io.lockgate.spark.lineage;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.enforcement.parts.StatementText;
 import io.lockgate.spark.write.Committed;
 import java.util.List;
@@ -62,7 +61,7 @@ record Execution(
         || CollectionConverters.asJava(plan.children()).stream().anyMatch(Execution::hides);
   }
 
-  List<ObjectNode> commits() {
+  List<Committed.Commit> commits() {
     return Committed.take(id);
   }
 

@@ -3,6 +3,7 @@ package io.lockgate.spark.lineage;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.write.Committed;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -81,7 +82,7 @@ final class Executions {
   // --- statements ---
 
   private void record(Execution execution, List<Execution> nested, List<LogicalPlan> origins) {
-    List<ObjectNode> commits = commits(execution, nested);
+    List<Committed.Commit> commits = commits(execution, nested);
     ObjectNode run = run(execution, commits);
     LogicalPlan analysed = analysed(execution);
     if (analysed == null) {
@@ -160,13 +161,13 @@ final class Executions {
   }
 
   /** Commits of an execution and of those inside of it. */
-  private static List<ObjectNode> commits(Execution execution, List<Execution> nested) {
-    List<ObjectNode> found = new ArrayList<>(execution.commits());
+  private static List<Committed.Commit> commits(Execution execution, List<Execution> nested) {
+    List<Committed.Commit> found = new ArrayList<>(execution.commits());
     nested.forEach(inner -> found.addAll(inner.commits()));
     return found;
   }
 
-  private static ObjectNode run(Execution execution, List<ObjectNode> committed) {
+  private static ObjectNode run(Execution execution, List<Committed.Commit> committed) {
     ObjectNode run =
         Bridge.object()
             .put("started", execution.started())
@@ -180,14 +181,14 @@ final class Executions {
             .put("count", 1);
     StatementMetrics.unknown(run);
     ArrayNode commits = run.putArray("commits");
-    for (ObjectNode each : committed) {
+    for (Committed.Commit each : committed) {
       commits.addObject().setAll(commit(each));
     }
     return run;
   }
 
-  private static ObjectNode commit(ObjectNode request) {
-    return Datasets.committed(request).put("version", request.get("snapshot_id").asLong());
+  private static ObjectNode commit(Committed.Commit commit) {
+    return Datasets.committed(commit.table()).put("version", commit.snapshot());
   }
 
   // --- streams ---
@@ -214,7 +215,7 @@ final class Executions {
       }
     }
     List<Execution> own = nested.stream().filter(Execution::isBatch).toList();
-    List<ObjectNode> commits = commits(execution, own);
+    List<Committed.Commit> commits = commits(execution, own);
     ObjectNode run = run(execution, commits);
     StatementMetrics.put(run, execution, own, commits);
     add(stream, run, plans);

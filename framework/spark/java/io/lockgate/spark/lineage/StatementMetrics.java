@@ -2,6 +2,7 @@ package io.lockgate.spark.lineage;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.write.Committed;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -63,7 +64,7 @@ final class StatementMetrics {
    * Puts the amounts of an execution, with those inside of it and all their commits, into a run.
    */
   static void put(
-      ObjectNode run, Execution execution, List<Execution> nested, List<ObjectNode> commits) {
+      ObjectNode run, Execution execution, List<Execution> nested, List<Committed.Commit> commits) {
     StatementMetrics amounts = new StatementMetrics();
     // A plan that failed may not be there, and to ask for it would make it.
     if (execution.error() == null) {
@@ -89,11 +90,11 @@ final class StatementMetrics {
     }
   }
 
-  private void commit(ObjectNode commit) {
+  private void commit(Committed.Commit commit) {
     // Without them it has replaced or dropped files, and written none.
-    if (commit.has("rows")) {
-      rowsWritten.add(commit.get("rows").asLong());
-      bytesWritten.add(commit.get("bytes").asLong());
+    if (commit.rows() != null) {
+      rowsWritten.add(commit.rows());
+      bytesWritten.add(commit.bytes());
     }
   }
 

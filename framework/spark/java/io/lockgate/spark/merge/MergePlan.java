@@ -1,8 +1,8 @@
 package io.lockgate.spark.merge;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.messages.ColumnMergeJson;
+import io.lockgate.spark.messages.MergePlanJson;
 import java.io.Serializable;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -51,19 +51,19 @@ public record MergePlan(
       int limit,
       String timeField)
       implements Serializable {
-    static Column of(JsonNode column) {
+    static Column of(ColumnMergeJson column) {
       return new Column(
-          get(column, "name").asText(),
-          get(column, "function").asText(),
-          number(column, "group", -1),
-          flag(column, "ignore_retract"),
-          flag(column, "distinct"),
-          get(column, "delimiter").asText(),
-          names(column, "nested_key"),
-          get(column, "null_keys").asText(),
-          names(column, "nested_sequence"),
-          number(column, "limit", Integer.MAX_VALUE),
-          get(column, "time_field").textValue());
+          column.name(),
+          column.function(),
+          column.group() == null ? -1 : Math.toIntExact(column.group()),
+          column.ignoreRetract(),
+          column.distinct(),
+          column.delimiter(),
+          column.nestedKey(),
+          column.nullKeys(),
+          column.nestedSequence(),
+          column.limit() == null ? Integer.MAX_VALUE : Math.toIntExact(column.limit()),
+          column.timeField());
     }
 
     /** Returns the error that this column's function cannot retract a row. */
@@ -85,55 +85,25 @@ public record MergePlan(
    */
   public record Group(List<String> columns, boolean removes) implements Serializable {}
 
-  public static MergePlan of(JsonNode plan) {
-    String engine = get(plan, "engine").asText();
-    if (!ENGINES.contains(engine)) {
+  public static MergePlan of(MergePlanJson plan) {
+    if (!ENGINES.contains(plan.engine())) {
       throw new IllegalArgumentException(
           "merge engine '"
-              + engine
+              + plan.engine()
               + "' is not supported; the connector knows: "
               + String.join(", ", ENGINES.stream().sorted().toList()));
     }
-    List<Column> columns = new ArrayList<>();
-    get(plan, "columns").forEach(column -> columns.add(Column.of(column)));
-    List<Group> groups = new ArrayList<>();
-    get(plan, "groups")
-        .forEach(group -> groups.add(new Group(names(group, "columns"), flag(group, "removes"))));
     return new MergePlan(
-        engine,
-        names(plan, "key"),
-        names(plan, "sequence"),
-        names(plan, "descending"),
-        get(plan, "kind").asText(),
-        columns,
-        groups,
-        flag(plan, "ignore_delete"),
-        flag(plan, "remove_on_delete"),
-        flag(plan, "keep_deletes"));
-  }
-
-  /** A part of the plan; one that is missing has no default, which would merge otherwise. */
-  private static JsonNode get(JsonNode json, String name) {
-    JsonNode value = json.get(name);
-    if (value == null) {
-      throw new IllegalArgumentException("a merge plan lacks '" + name + "'");
-    }
-    return value;
-  }
-
-  private static boolean flag(JsonNode json, String name) {
-    return get(json, name).asBoolean();
-  }
-
-  private static int number(JsonNode json, String name, int none) {
-    JsonNode value = get(json, name);
-    return value.isNull() ? none : value.intValue();
-  }
-
-  private static List<String> names(JsonNode json, String name) {
-    List<String> names = new ArrayList<>();
-    get(json, name).forEach(each -> names.add(each.asText()));
-    return names;
+        plan.engine(),
+        plan.key(),
+        plan.sequence(),
+        plan.descending(),
+        plan.kind(),
+        plan.columns().stream().map(Column::of).toList(),
+        plan.groups().stream().map(group -> new Group(group.columns(), group.removes())).toList(),
+        plan.ignoreDelete(),
+        plan.removeOnDelete(),
+        plan.keepDeletes());
   }
 
   /** Tells whether a deletion that is alone with its key stays. */

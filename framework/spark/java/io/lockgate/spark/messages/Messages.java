@@ -15,6 +15,7 @@ import com.fasterxml.jackson.databind.cfg.CoercionInputShape;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.type.LogicalType;
 import java.io.IOException;
+import java.util.List;
 
 /**
  * Reads and writes the records that are made of {@code bridge-messages.json}. Keys that are
@@ -85,6 +86,16 @@ public final class Messages {
       return required(JSON.treeToValue(message, type), type);
     } catch (JsonProcessingException failure) {
       throw new FaultException(Faults.of(failure));
+    }
+  }
+
+  /** Reads messages that a task of this connector wrote. */
+  public static <T> List<T> readAll(String messages, Class<T> type) {
+    try {
+      return JSON.readValue(
+          messages, JSON.getTypeFactory().constructCollectionType(List.class, type));
+    } catch (JsonProcessingException failure) {
+      throw new IllegalStateException("a task's messages: " + Faults.of(failure));
     }
   }
 

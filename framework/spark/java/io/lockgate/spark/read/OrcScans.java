@@ -1,7 +1,7 @@
 package io.lockgate.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.SentConfiguration;
+import io.lockgate.spark.messages.PlanAnswer;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -16,7 +16,7 @@ public final class OrcScans {
   private OrcScans() {}
 
   /** Everything that a plan reads as one partition, of files that are not cut. */
-  public static InputPartition wholePartition(ScanSpec spec, JsonNode plan) {
+  public static InputPartition wholePartition(ScanSpec spec, PlanAnswer plan) {
     return new LockgatePartition.Any(spec.splits(plan, Long.MAX_VALUE));
   }
 

@@ -1,10 +1,13 @@
 package io.lockgate.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.merge.MergePlan;
+import io.lockgate.spark.messages.FileField;
+import io.lockgate.spark.messages.InnerField;
+import io.lockgate.spark.messages.PlanAnswer;
+import io.lockgate.spark.messages.SplitJson;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -23,7 +26,7 @@ public final class ScanSpec implements Serializable {
   private final String table;
   private final StructType tableSchema;
   private final StructType readSchema;
-  private final Map<Long, Map<String, Integer>> fieldIds;
+  private final Map<Long, Map<String, Integer>> fieldIds = new HashMap<>();
   private final Map<Long, Map<Integer, DataType>> types = new HashMap<>();
   private final long schemaId;
   private final MergePlan mergePlan;
@@ -31,31 +34,30 @@ public final class ScanSpec implements Serializable {
   private final Integrity integrity;
   private final Filter[] filters;
   private Filter[] late = {};
-  private final List<String> partitionColumns = new ArrayList<>();
+  private final List<String> partitionColumns;
 
   private ScanSpec(
       String table,
       StructType tableSchema,
       StructType readSchema,
-      JsonNode plan,
+      PlanAnswer plan,
       Filter[] filters) {
     this.table = table;
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
-    this.fieldIds = fieldIds(plan.get("schemas"));
-    plan.get("schemas")
-        .properties()
-        .forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
-    this.schemaId = plan.get("schema_id").asLong();
-    JsonNode merge = plan.get("merge_plan");
-    this.mergePlan = merge.isNull() ? null : MergePlan.of(merge);
-    this.keyScope = plan.get("key_scope").textValue();
-    this.integrity = Integrity.of(plan.get("integrity").asText());
+    plan.schemas()
+        .forEach(
+            (id, fields) -> {
+              fieldIds.put(Long.valueOf(id), idsIn(fields));
+              types.put(Long.valueOf(id), typesIn(fields));
+            });
+    this.schemaId = plan.schemaId();
+    this.mergePlan = plan.mergePlan() == null ? null : MergePlan.of(plan.mergePlan());
+    this.keyScope = plan.keyScope();
+    this.integrity = Integrity.of(plan.integrity());
     this.filters = filters.clone();
-    JsonNode bucketing = plan.get("bucketing");
-    if (!bucketing.isNull()) {
-      bucketing.get("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
-    }
+    this.partitionColumns =
+        plan.bucketing() == null ? List.of() : plan.bucketing().partitionColumns();
   }
 
   /**
@@ -66,7 +68,7 @@ public final class ScanSpec implements Serializable {
       String table,
       StructType tableSchema,
       StructType readSchema,
-      JsonNode plan,
+      PlanAnswer plan,
       Filter[] filters) {
     return new ScanSpec(table, tableSchema, readSchema, plan, filters);
   }
@@ -77,43 +79,24 @@ public final class ScanSpec implements Serializable {
     return this;
   }
 
-  private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
-    Map<Long, Map<String, Integer>> all = new HashMap<>();
-    schemas
-        .properties()
-        .forEach(
-            schema -> {
-              Map<String, Integer> ids = new HashMap<>();
-              schema
-                  .getValue()
-                  .forEach(
-                      field -> {
-                        String name = field.get("name").asText();
-                        ids.put(name, field.get("id").asInt());
-                        field
-                            .get("inside")
-                            .forEach(
-                                inner ->
-                                    ids.put(
-                                        path(name, inner.get("path")), inner.get("id").asInt()));
-                      });
-              all.put(Long.valueOf(schema.getKey()), ids);
-            });
-    return all;
+  private static Map<String, Integer> idsIn(List<FileField> fields) {
+    Map<String, Integer> ids = new HashMap<>();
+    for (FileField field : fields) {
+      ids.put(field.name(), Math.toIntExact(field.id()));
+      for (InnerField inner : field.inside()) {
+        String path = String.join(Columns.SEPARATOR, inner.path());
+        ids.put(field.name() + Columns.SEPARATOR + path, Math.toIntExact(inner.id()));
+      }
+    }
+    return ids;
   }
 
-  private static Map<Integer, DataType> typesIn(JsonNode fields) {
+  private static Map<Integer, DataType> typesIn(List<FileField> fields) {
     Map<Integer, DataType> types = new HashMap<>();
-    for (JsonNode field : fields) {
-      types.put(field.get("id").asInt(), DataType.fromJson(field.get("type").toString()));
+    for (FileField field : fields) {
+      types.put(Math.toIntExact(field.id()), DataType.fromJson(field.type().toString()));
     }
     return types;
-  }
-
-  private static String path(String column, JsonNode parts) {
-    StringBuilder path = new StringBuilder(column);
-    parts.forEach(part -> path.append(Columns.SEPARATOR).append(part.asText()));
-    return path.toString();
   }
 
   /** The table's name, for messages. */
@@ -143,32 +126,30 @@ public final class ScanSpec implements Serializable {
    * The splits of a plan; files that need no merge are cut into ranges of at most {@code most}
    * bytes.
    */
-  List<SplitSpec> splits(JsonNode plan, long most) {
+  List<SplitSpec> splits(PlanAnswer plan, long most) {
     List<SplitSpec> pieces = new ArrayList<>();
-    plan.get("splits").forEach(split -> cut(split, most, pieces));
+    plan.splits().forEach(split -> cut(split, most, pieces));
     return pieces;
   }
 
-  private void cut(JsonNode split, long most, List<SplitSpec> pieces) {
-    Map<String, Serializable> partition = SplitSpec.partition(split.get("partition"), tableSchema);
-    int bucket = split.get("bucket").asInt();
+  private void cut(SplitJson split, long most, List<SplitSpec> pieces) {
+    Map<String, Serializable> partition = SplitSpec.partition(split.partition(), tableSchema);
+    int bucket = Math.toIntExact(split.bucket());
     if (isOfFile(FileColumns.PARTITION)) {
-      partition.put(
-          FileColumns.PARTITION, UTF8String.fromString(split.get("partition_text").asText()));
+      partition.put(FileColumns.PARTITION, UTF8String.fromString(split.partitionText()));
     }
     if (isOfFile(FileColumns.BUCKET)) {
       partition.put(FileColumns.BUCKET, bucket);
     }
-    JsonNode commit = split.get("commit");
-    if (!commit.isNull()) {
-      partition.put(FileColumns.COMMIT_VERSION, commit.get("version").asLong());
-      partition.put(FileColumns.COMMIT_TIMESTAMP, commit.get("micros").asLong());
+    if (split.commit() != null) {
+      partition.put(FileColumns.COMMIT_VERSION, split.commit().version());
+      partition.put(FileColumns.COMMIT_TIMESTAMP, split.commit().micros());
     }
-    if (!split.get("kind").isNull()) {
-      partition.put(FileColumns.VALUE_KIND, (byte) split.get("kind").asInt());
+    if (split.kind() != null) {
+      partition.put(FileColumns.VALUE_KIND, split.kind().byteValue());
     }
-    List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
-    if (split.get("merge").asBoolean()) {
+    List<SplitSpec.DataFile> files = SplitSpec.files(split.files());
+    if (split.merge()) {
       if (mergePlan == null) {
         throw new IllegalArgumentException("the plan holds files to merge but no merge_plan");
       }
@@ -177,9 +158,9 @@ public final class ScanSpec implements Serializable {
     }
     for (int i = 0; i < files.size(); i++) {
       SplitSpec.DataFile file = files.get(i);
-      for (long[] range : SplitSpec.ranges(split.get("files").get(i))) {
-        long end = range[0] + range[1];
-        for (long start = range[0]; start < end; start += Math.min(most, end - start)) {
+      for (List<Long> range : SplitSpec.ranges(split.files().get(i))) {
+        long end = range.get(0) + range.get(1);
+        for (long start = range.get(0); start < end; start += Math.min(most, end - start)) {
           pieces.add(
               new SplitSpec(
                   partition, bucket, false, List.of(file), start, Math.min(most, end - start)));

@@ -1,6 +1,8 @@
 package io.lockgate.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.messages.FileJson;
+import io.lockgate.spark.messages.PlanAnswer;
+import io.lockgate.spark.messages.SplitJson;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -50,12 +52,12 @@ public final class SplitPacker {
    * buckets.
    */
   public static SplitPacker of(
-      SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
+      SparkSession spark, ScanSpec spec, PlanAnswer plan, boolean mayKeepBuckets) {
     long openCost = openCost(spark, plan);
     long most = most(spark, plan, openCost);
     boolean bucketed =
         mayKeepBuckets
-            && !plan.get("bucketing").isNull()
+            && plan.bucketing() != null
             && spark.sessionState().conf().v2BucketingEnabled();
     SplitPacker packer = new SplitPacker(spec, most, openCost, bucketed, false);
     return bucketed && !packer.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
@@ -64,33 +66,33 @@ public final class SplitPacker {
   }
 
   /** Packs files that are read in order, each of them by one task. */
-  public static SplitPacker ofWholeFiles(SparkSession spark, ScanSpec spec, JsonNode plan) {
+  public static SplitPacker ofWholeFiles(SparkSession spark, ScanSpec spec, PlanAnswer plan) {
     long openCost = openCost(spark, plan);
     return new SplitPacker(spec, most(spark, plan, openCost), openCost, false, true);
   }
 
-  private static long openCost(SparkSession spark, JsonNode plan) {
-    JsonNode wanted = plan.get("split_sizes").get("open_file_cost");
-    return wanted.isNull() ? spark.sessionState().conf().filesOpenCostInBytes() : wanted.asLong();
+  private static long openCost(SparkSession spark, PlanAnswer plan) {
+    Long wanted = plan.splitSizes().openFileCost();
+    return wanted == null ? spark.sessionState().conf().filesOpenCostInBytes() : wanted;
   }
 
-  private static long most(SparkSession spark, JsonNode plan, long openCost) {
-    JsonNode wanted = plan.get("split_sizes").get("target_size");
-    return Math.max(wanted.isNull() ? sparksSize(spark, plan, openCost) : wanted.asLong(), 1);
+  private static long most(SparkSession spark, PlanAnswer plan, long openCost) {
+    Long wanted = plan.splitSizes().targetSize();
+    return Math.max(wanted == null ? sparksSize(spark, plan, openCost) : wanted, 1);
   }
 
-  private static long sparksSize(SparkSession spark, JsonNode plan, long openCost) {
+  private static long sparksSize(SparkSession spark, PlanAnswer plan, long openCost) {
     long total = 0;
-    for (JsonNode split : plan.get("splits")) {
-      for (JsonNode file : split.get("files")) {
-        total += file.get("size").asLong() + openCost;
+    for (SplitJson split : plan.splits()) {
+      for (FileJson file : split.files()) {
+        total += file.size() + openCost;
       }
     }
     final long bytes = total;
     return FilePartition.maxSplitBytes(spark, () -> (Object) bytes);
   }
 
-  private boolean keepsWithEase(JsonNode plan, int cores) {
+  private boolean keepsWithEase(PlanAnswer plan, int cores) {
     List<SplitSpec> pieces = spec.splits(plan, wholeFiles ? Long.MAX_VALUE : most);
     int free = pack(pieces, LockgatePartition.Any::new).size();
     Map<InternalRow, List<SplitSpec>> buckets = byKey(pieces);
@@ -115,7 +117,7 @@ public final class SplitPacker {
   /**
    * The partitions of a plan: the first one, or one that filters known at run time left less of.
    */
-  public synchronized InputPartition[] partitions(JsonNode plan) {
+  public synchronized InputPartition[] partitions(PlanAnswer plan) {
     List<SplitSpec> pieces = spec.splits(plan, wholeFiles ? Long.MAX_VALUE : most);
     if (!byBucket) {
       return pack(pieces, LockgatePartition.Any::new).toArray(InputPartition[]::new);

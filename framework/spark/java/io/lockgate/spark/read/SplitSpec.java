@@ -3,11 +3,15 @@ package io.lockgate.spark.read;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.DeletedRows;
+import io.lockgate.spark.messages.FileJson;
+import io.lockgate.spark.messages.VectorJson;
+import io.lockgate.spark.messages.VectorSpan;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.types.StructType;
 
 /** One piece of work: files to merge by key, or a range of one file to read as it is. */
 public record SplitSpec(
@@ -38,76 +42,62 @@ public record SplitSpec(
   }
 
   /** Partition values in Spark's internal form, by column name. */
-  static Map<String, Serializable> partition(
-      JsonNode values, org.apache.spark.sql.types.StructType schema) {
+  static Map<String, Serializable> partition(Map<String, JsonNode> values, StructType schema) {
     Map<String, Serializable> partition = new HashMap<>();
-    values
-        .properties()
-        .forEach(
-            value -> {
-              if (!schema.getFieldIndex(value.getKey()).isDefined()) {
-                throw new IllegalArgumentException(
-                    "partition column " + value.getKey() + " is not in the table's schema");
-              }
-              partition.put(
-                  value.getKey(),
-                  (Serializable)
-                      Values.fromJson(value.getValue(), schema.apply(value.getKey()).dataType()));
-            });
+    values.forEach(
+        (name, value) -> {
+          if (!schema.getFieldIndex(name).isDefined()) {
+            throw new IllegalArgumentException(
+                "partition column " + name + " is not in the table's schema");
+          }
+          partition.put(name, (Serializable) Values.fromJson(value, schema.apply(name).dataType()));
+        });
     return partition;
   }
 
-  static List<DataFile> files(JsonNode files) {
-    List<DataFile> all = new ArrayList<>();
-    files.forEach(
-        file ->
-            all.add(
-                new DataFile(
-                    file.get("path").asText(),
-                    file.get("size").asLong(),
-                    file.get("schema_id").asLong(),
-                    deleted(file),
-                    number(file, "first_row_id"),
-                    number(file, "sequence"))));
+  static List<DataFile> files(List<FileJson> files) {
+    List<DataFile> all = new ArrayList<>(files.size());
+    for (FileJson file : files) {
+      all.add(
+          new DataFile(
+              file.path(),
+              file.size(),
+              file.schemaId(),
+              deleted(file),
+              file.firstRowId(),
+              file.sequence()));
+    }
     return all;
+  }
+
+  private static DeletedRows.Location deleted(FileJson file) {
+    VectorJson vector = file.vector();
+    if (vector == null) {
+      return null;
+    }
+    VectorSpan butNot = vector.butNot();
+    return new DeletedRows.Location(
+        vector.path(),
+        vector.offset(),
+        vector.length(),
+        vector.cardinality(),
+        file.rows(),
+        vector.shows(),
+        butNot == null
+            ? null
+            : new DeletedRows.Location(
+                butNot.path(),
+                butNot.offset(),
+                butNot.length(),
+                butNot.cardinality(),
+                file.rows(),
+                false,
+                null));
   }
 
   /** The starts and lengths of the bytes of a file to read. */
-  static List<long[]> ranges(JsonNode file) {
-    if (file.get("ranges").isNull()) {
-      return List.of(new long[] {0, file.get("size").asLong()});
-    }
-    List<long[]> all = new ArrayList<>();
-    file.get("ranges")
-        .forEach(range -> all.add(new long[] {range.get(0).asLong(), range.get(1).asLong()}));
-    return all;
-  }
-
-  private static Long number(JsonNode file, String name) {
-    return file.get(name).isNull() ? null : file.get(name).asLong();
-  }
-
-  private static DeletedRows.Location deleted(JsonNode file) {
-    JsonNode vector = file.get("vector");
-    return vector.isNull()
-        ? null
-        : location(
-            vector,
-            file.get("rows").asLong(),
-            vector.get("shows").asBoolean(),
-            vector.get("but_not"));
-  }
-
-  private static DeletedRows.Location location(
-      JsonNode vector, long rows, boolean shows, JsonNode butNot) {
-    return new DeletedRows.Location(
-        vector.get("path").asText(),
-        vector.get("offset").asLong(),
-        vector.get("length").asLong(),
-        vector.get("cardinality").asLong(),
-        rows,
-        shows,
-        butNot == null || butNot.isNull() ? null : location(butNot, rows, false, null));
+  static List<List<Long>> ranges(FileJson file) {
+    return file.ranges() == null ? List.of(List.of(0L, file.size())) : file.ranges();
   }
 
   long bytes() {

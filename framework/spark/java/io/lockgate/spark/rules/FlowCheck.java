@@ -9,6 +9,7 @@ import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.lineage.LineageListener;
 import io.lockgate.spark.lineage.Sources;
+import io.lockgate.spark.messages.Messages;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -143,14 +144,14 @@ public final class FlowCheck {
     Map<String, Set<JsonNode>> sources = ColumnFlow.of(query, analysed());
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
-      ObjectNode ask = asked(table.request(), found);
+      ObjectNode ask = asked((ObjectNode) Messages.tree(table.request()), found);
       ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
       JsonNode reply = Bridge.ask("write.flow", ask);
       if (!reply.get("schema_id").isNull()) {
         table.writtenUnder(reply.get("schema_id").asLong());
       }
     }
-    ObjectNode ask = table.request();
+    ObjectNode ask = (ObjectNode) Messages.tree(table.request());
     ask.put("target", inner instanceof StagedReplacement staged ? staged.named() : null);
     tellLineage("lineage.flow", ask, sources);
   }

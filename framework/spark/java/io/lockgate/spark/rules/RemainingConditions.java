@@ -1,5 +1,6 @@
 package io.lockgate.spark.rules;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
@@ -7,6 +8,7 @@ import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.WordMatch;
 import io.lockgate.spark.scan.LockgateScan;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -52,17 +54,17 @@ final class RemainingConditions extends Rule<LogicalPlan> {
     if (plan instanceof Filter filter
         && filter.child() instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof LockgateScan scan) {
-      scan.require("conditions", remaining(filter.condition(), scan));
+      scan.requireConditions(remaining(filter.condition(), scan));
     }
     CollectionConverters.asJava(plan.children()).forEach(this::apply);
     CollectionConverters.asJava(plan.subqueries()).forEach(this::apply);
     return plan;
   }
 
-  private static ArrayNode remaining(Expression condition, LockgateScan scan) {
+  private static List<JsonNode> remaining(Expression condition, LockgateScan scan) {
     Set<String> accepted =
         Arrays.stream(scan.accepted()).map(Predicate::toString).collect(Collectors.toSet());
-    ArrayNode found = Bridge.JSON.createArrayNode();
+    List<JsonNode> found = new ArrayList<>();
     for (Expression part :
         CollectionConverters.asJava(
             InjectRuntimeFilter$.MODULE$.splitConjunctivePredicates(condition))) {

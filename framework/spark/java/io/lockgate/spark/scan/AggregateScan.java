@@ -1,7 +1,8 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.AggregatesFound;
+import io.lockgate.spark.messages.FigureName;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -22,12 +23,12 @@ import org.apache.spark.sql.types.StructType;
 final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
   private final String scanId;
   private final String table;
-  private final JsonNode metrics;
+  private final List<FigureName> metrics;
   private final Aggregation aggregation;
-  private final JsonNode answer;
+  private final AggregatesFound answer;
   private final StructType schema;
 
-  AggregateScan(String scanId, LoadedTable table, Aggregation aggregation, JsonNode answer) {
+  AggregateScan(String scanId, LoadedTable table, Aggregation aggregation, AggregatesFound answer) {
     this.scanId = scanId;
     this.table = table.name();
     this.metrics = table.metrics();
@@ -35,7 +36,7 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
     this.answer = answer;
     this.schema =
         CharVarcharUtils.replaceCharVarcharWithStringInSchema(
-            Values.schemaFromJson(answer.get("schema")));
+            Values.schemaFromJson(answer.schema()));
   }
 
   @Override
@@ -56,7 +57,7 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
             : " group by=" + Arrays.toString(aggregation.groupByExpressions());
     return table
         + " snapshot="
-        + answer.get("snapshot_id").asText()
+        + answer.snapshotId()
         + " aggregates="
         + Arrays.toString(aggregation.aggregateExpressions())
         + groups
@@ -75,9 +76,7 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return new InputPartition[] {
-      new Answer(List.of(Values.rowsFromJson(answer.get("rows"), schema)))
-    };
+    return new InputPartition[] {new Answer(List.of(Values.rowsFromJson(answer.rows(), schema)))};
   }
 
   @Override
@@ -92,12 +91,12 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
 
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
-    return ScanMetrics.values(metrics, answer.get("metrics"));
+    return ScanMetrics.values(metrics, answer.metrics());
   }
 
   @Override
   public Statistics estimateStatistics() {
-    long rows = answer.get("rows").size();
+    long rows = answer.rows().size();
     return new Statistics() {
       @Override
       public OptionalLong sizeInBytes() {

@@ -1,10 +1,18 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.files.batches.MappedBatches;
+import io.lockgate.spark.messages.BatchAnswer;
+import io.lockgate.spark.messages.BatchRequest;
+import io.lockgate.spark.messages.EndAnswer;
+import io.lockgate.spark.messages.MicroBatch;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PlanAnswer;
+import io.lockgate.spark.messages.ProgressRequest;
+import io.lockgate.spark.messages.SelectiveRequest;
+import io.lockgate.spark.messages.StreamEndRequest;
+import io.lockgate.spark.messages.StreamRequest;
 import io.lockgate.spark.read.OrcScans;
 import io.lockgate.spark.read.ScanSpec;
 import io.lockgate.spark.read.SplitPacker;
@@ -50,13 +58,14 @@ final class ChangeStream
   }
 
   private final LoadedTable table;
-  private final ObjectNode request;
+  private final SelectiveRequest request;
+  private final String source;
   private final StructType columns;
   private final StructType shown;
   private Long last;
   private long lastBatch = System.nanoTime();
   private String planned = "";
-  private JsonNode batch;
+  private PlanAnswer batch;
   private PartitionReaderFactory readers;
   private long newest;
   private long leftOut;
@@ -64,29 +73,26 @@ final class ChangeStream
 
   ChangeStream(
       LoadedTable table,
-      ObjectNode request,
+      SelectiveRequest request,
       StructType columns,
       StructType shown,
       String checkpointLocation) {
     this.table = table;
     this.columns = columns;
     this.shown = shown;
-    this.request = request.deepCopy();
-    this.request.put("kinds", table.view() != null);
+    this.request = request;
     // The folder of the source: Spark numbers those of a query.
-    this.request.put(
-        "source", checkpointLocation.substring(checkpointLocation.lastIndexOf('/') + 1));
+    this.source = checkpointLocation.substring(checkpointLocation.lastIndexOf('/') + 1);
   }
 
-  private ObjectNode question() {
-    ObjectNode question = request.deepCopy();
-    MicroBatch.put(question, SparkSession.active().sparkContext());
-    return question;
+  private StreamRequest question() {
+    MicroBatch batch = PlannedBatch.of(SparkSession.active().sparkContext());
+    return new StreamRequest(request, table.view() != null, source, batch);
   }
 
   @Override
   public Offset initialOffset() {
-    return new Position(Bridge.ask("stream.start", question()).asText());
+    return new Position(Bridge.ask(Operations.STREAM_START, question()));
   }
 
   @Override
@@ -106,34 +112,36 @@ final class ChangeStream
 
   @Override
   public synchronized Offset latestOffset(Offset start, ReadLimit limit) {
-    ObjectNode question = question().put("start", start.json()).put("upto", last);
-    question.put("limited", !(limit instanceof ReadAllAvailable));
+    boolean limited = !(limit instanceof ReadAllAvailable);
     Long waited = last == null ? (System.nanoTime() - lastBatch) / 1_000_000 : null;
-    JsonNode answer = Bridge.ask("stream.end", question.put("waited_millis", waited));
-    newest = answer.get("newest").asLong();
-    return new Position(answer.get("end").asText());
+    EndAnswer answer =
+        Bridge.ask(
+            Operations.STREAM_END,
+            new StreamEndRequest(question(), start.json(), last, limited, waited));
+    newest = answer.newest();
+    return new Position(answer.end());
   }
 
   @Override
   public synchronized void prepareForTriggerAvailableNow() {
-    last = Bridge.ask("stream.newest", question()).asLong();
+    last = Bridge.ask(Operations.STREAM_NEWEST, question());
   }
 
   /** Asked again where a batch is used several times, as by a function of foreachBatch. */
   @Override
   public synchronized InputPartition[] planInputPartitions(Offset start, Offset end) {
     SparkSession session = SparkSession.active();
-    ObjectNode question = question().put("start", start.json()).put("end", end.json());
-    JsonNode found = Bridge.ask("stream.batch", question);
+    BatchAnswer found =
+        Bridge.ask(Operations.STREAM_BATCH, new BatchRequest(question(), start.json(), end.json()));
     String key = start.json() + end.json();
     if (!key.equals(planned)) {
       planned = key;
       lastBatch = System.nanoTime();
-      leftOut += found.get("left_out").asLong();
-      overwrites += found.get("overwrites").asLong();
+      leftOut += found.leftOut();
+      overwrites += found.overwrites();
     }
-    batch = found.get("plan");
-    boolean drops = found.get("drops_retracts").asBoolean();
+    batch = found.plan();
+    boolean drops = found.dropsRetracts();
     StructType read =
         drops ? columns.add(FileColumns.VALUE_KIND, DataTypes.ByteType, true) : columns;
     ScanSpec spec = ScanSpec.of(table.name(), table.structType(), read, batch, new Filter[0]);
@@ -159,12 +167,12 @@ final class ChangeStream
 
   @Override
   public void commit(Offset end) {
-    Bridge.ask("stream.progress", question().put("end", end.json()));
+    Bridge.ask(Operations.STREAM_PROGRESS, new ProgressRequest(question(), end.json()));
   }
 
   @Override
   public void stop() {
-    Bridge.ask("stream.stop", question());
+    Bridge.ask(Operations.STREAM_STOP, question());
   }
 
   /** Figures that {@code StreamingQueryProgress} shows of this source, in text. */
@@ -172,7 +180,7 @@ final class ChangeStream
   public synchronized Map<String, String> metrics(Optional<Offset> latestConsumedOffset) {
     Map<String, String> metrics = new TreeMap<>();
     metrics.put("newestSnapshot", Long.toString(newest));
-    if (request.get("grant").isNull()) { // else they count rows that a policy may hide
+    if (request.grant() == null) { // else they count rows that a policy may hide
       metrics.put("retractsLeftOut", Long.toString(leftOut));
       metrics.put("overwritesLeftOut", Long.toString(overwrites));
     }

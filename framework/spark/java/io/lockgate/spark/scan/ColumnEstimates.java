@@ -1,7 +1,9 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.messages.ColumnEstimateJson;
+import io.lockgate.spark.messages.PlanAnswer;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -27,78 +29,68 @@ final class ColumnEstimates {
     return conf.cboEnabled() || conf.planStatsEnabled();
   }
 
-  static Map<NamedReference, ColumnStatistics> of(JsonNode columns, StructType schema) {
+  static Map<NamedReference, ColumnStatistics> of(
+      Map<String, ColumnEstimateJson> columns, StructType schema) {
     Map<NamedReference, ColumnStatistics> out = new HashMap<>();
-    columns
-        .properties()
-        .forEach(
-            entry ->
-                out.put(
-                    LoadedTable.references(java.util.List.of(entry.getKey()))[0],
-                    new Estimate(entry.getValue(), schema.apply(entry.getKey()).dataType())));
+    columns.forEach(
+        (name, estimate) ->
+            out.put(
+                LoadedTable.references(List.of(name))[0],
+                new Estimate(estimate, schema.apply(name).dataType())));
     return out;
   }
 
   /** Sizes of a plan, null where nothing is planned; without {@code schema} none of columns. */
-  record OfPlan(JsonNode plan, StructType schema) implements Statistics {
-    private OptionalLong number(String name) {
-      return plan == null ? OptionalLong.empty() : OptionalLong.of(plan.get(name).asLong());
-    }
-
+  record OfPlan(PlanAnswer plan, StructType schema) implements Statistics {
     @Override
     public OptionalLong sizeInBytes() {
-      return number("bytes");
+      return plan == null ? OptionalLong.empty() : OptionalLong.of(plan.bytes());
     }
 
     @Override
     public OptionalLong numRows() {
-      return number("rows");
+      return plan == null ? OptionalLong.empty() : OptionalLong.of(plan.rows());
     }
 
     @Override
     public Map<NamedReference, ColumnStatistics> columnStats() {
-      return schema == null || plan == null || plan.get("columns").isNull()
+      return schema == null || plan == null || plan.columns() == null
           ? Map.of()
-          : of(plan.get("columns"), schema);
+          : of(plan.columns(), schema);
     }
   }
 
-  private record Estimate(JsonNode estimate, DataType type) implements ColumnStatistics {
-    private OptionalLong number(String name) {
-      return estimate.get(name).isNull()
-          ? OptionalLong.empty()
-          : OptionalLong.of(estimate.get(name).asLong());
-    }
-
-    private Optional<Object> bound(String name) {
-      if (estimate.get(name).isNull()) {
+  private record Estimate(ColumnEstimateJson estimate, DataType type) implements ColumnStatistics {
+    private Optional<Object> bound(Long value) {
+      if (value == null) {
         return Optional.empty();
       }
-      long value = estimate.get(name).asLong();
       return Optional.of(
           type instanceof DecimalType decimal
               ? Decimal.apply(value, decimal.precision(), decimal.scale())
-              : (Object) value);
+              : value);
     }
 
     @Override
     public OptionalLong nullCount() {
-      return number("nulls");
+      return OptionalLong.of(estimate.nulls());
     }
 
     @Override
     public OptionalLong distinctCount() {
-      return number("distinct");
+      return estimate.distinct() == null
+          ? OptionalLong.empty()
+          : OptionalLong.of(estimate.distinct());
     }
 
     @Override
     public Optional<Object> min() {
-      return bound("min");
+      return bound(estimate.min());
     }
 
     @Override
     public Optional<Object> max() {
-      return bound("max");
+      return bound(estimate.max());
     }
   }
 }

@@ -1,7 +1,6 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
+import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.LongLists;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.files.FileColumns;
@@ -53,9 +52,12 @@ record LateFilters(List<Predicate> predicates, Set<String> files) {
         .collect(Collectors.toSet());
   }
 
-  /** Completes a request to plan a scan. */
-  void put(ObjectNode request) {
-    request.set("runtime_filters", Predicates.toJson(predicates.toArray(new Predicate[0])));
-    request.set("files", Bridge.JSON.valueToTree(files));
+  List<JsonNode> json() {
+    return Predicates.toJson(predicates.toArray(new Predicate[0]));
+  }
+
+  /** The paths of the files to read, null for all. */
+  List<String> paths() {
+    return files == null ? null : List.copyOf(files);
   }
 }

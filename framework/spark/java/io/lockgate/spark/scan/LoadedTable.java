@@ -1,11 +1,11 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.enforcement.parts.StatementText;
-import java.util.ArrayList;
+import io.lockgate.spark.messages.FigureName;
+import io.lockgate.spark.messages.ScanRequest;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.TableSpec;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,58 +30,57 @@ public abstract class LoadedTable {
    */
   public static final String RIGHTS = "lockgate.rights";
 
-  private final ObjectNode request;
-  private final JsonNode spec;
+  private final TableSpec spec;
   private final StructType schema;
+  private volatile TableRequest request;
   private volatile Long baseSnapshot;
   private volatile String baseCommit;
 
-  protected LoadedTable(ObjectNode request, JsonNode spec) {
-    this.request = request;
+  protected LoadedTable(TableRequest request, TableSpec spec) {
     // Later requests are about this very table, under the schema that the query is analysed
     // with.
-    request.set("table_id", spec.get("table_id"));
-    request.set("schema_id", spec.get("schema_id"));
+    this.request = request.withTableId(spec.tableId()).withSchemaId(spec.schemaId());
     this.spec = spec;
-    this.schema = Values.schemaFromJson(spec.get("schema"));
+    this.schema = Values.schemaFromJson(spec.schema());
   }
 
-  /** A request about this table, to be completed. */
-  public ObjectNode request() {
-    return request.deepCopy();
+  /** A request about this table. */
+  public TableRequest request() {
+    return request;
   }
 
-  public ObjectNode request(CaseInsensitiveStringMap options) {
-    ObjectNode out = request();
-    return out.set("options", Bridge.JSON.valueToTree(given(options, out, tableName())));
+  public TableRequest request(CaseInsensitiveStringMap options) {
+    return request.withOptions(given(options, request, tableName()));
   }
 
   /** The name by which a statement calls this table. */
   protected String tableName() {
-    return request.get("name").asText();
+    return request.name();
   }
 
   /** The options that a user gave of a table that a statement calls {@code name}. */
   public static Map<String, String> given(
-      CaseInsensitiveStringMap options, ObjectNode request, String name) {
+      CaseInsensitiveStringMap options, TableRequest request, String name) {
     Map<String, String> given = new HashMap<>(options.asCaseSensitiveMap());
     given.keySet().removeIf(key -> GRANT.equalsIgnoreCase(key) || RIGHTS.equalsIgnoreCase(key));
-    String[] namespace = Bridge.JSON.convertValue(request.get("namespace"), String[].class);
-    TableAddress address =
-        new TableAddress(request.get("catalog_name").asText(), Identifier.of(namespace, name));
+    String[] namespace = request.namespace().toArray(String[]::new);
+    TableAddress address = new TableAddress(request.catalogName(), Identifier.of(namespace, name));
     if (address.isNamedBy(options)) {
       given.keySet().removeIf(TableAddress.OPTION::equalsIgnoreCase);
     }
     return given;
   }
 
-  /** A request to scan this table, to be completed. */
-  public ObjectNode scanRequest(CaseInsensitiveStringMap options) {
-    return request(options)
-        .put("time_travel", timeTravel())
-        .put("changes_rows", false)
-        .put("grant", options.get(GRANT))
-        .put("statement", StatementText.optimized());
+  /** A request to scan this table, as one that only reads. */
+  public ScanRequest scanRequest(CaseInsensitiveStringMap options) {
+    return new ScanRequest(
+        request(options),
+        snapshotId(),
+        timeTravel(),
+        false,
+        false,
+        options.get(GRANT),
+        StatementText.optimized());
   }
 
   /**
@@ -89,43 +88,36 @@ public abstract class LoadedTable {
    * them.
    */
   public void writtenUnder(long schema) {
-    request.put("schema_id", schema);
-  }
-
-  private List<String> names(String property) {
-    List<String> out = new ArrayList<>();
-    spec.get(property).forEach(name -> out.add(name.asText()));
-    return out;
+    request = request.withSchemaId(schema);
   }
 
   public List<String> partitionKeys() {
-    return names("partitioning");
+    return spec.partitioning();
   }
 
   public List<String> primaryKey() {
-    return names("primary_key");
+    return spec.primaryKey();
   }
 
   /**
    * Returns why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does.
    */
   public String whyRefused(String statement) {
-    JsonNode reason = spec.get("refused_statements").get(statement);
-    return reason == null ? null : reason.asText();
+    return spec.refusedStatements().get(statement);
   }
 
   public List<String> sequenceFields() {
-    return names("sequence_fields");
+    return spec.sequenceFields();
   }
 
   /** The columns by which new rows are ordered; none in tables with a primary key. */
   List<String> clustering() {
-    return names("clustering");
+    return spec.clustering();
   }
 
   /** The metrics of scans of this table, each with its name and description. */
-  JsonNode metrics() {
-    return spec.get("scan_metrics");
+  List<FigureName> metrics() {
+    return spec.scanMetrics();
   }
 
   /** Returns how rows are shown; null where they are shown as they are. */
@@ -135,31 +127,27 @@ public abstract class LoadedTable {
 
   /** Tells whether the table's own options ask for the difference of two of its states. */
   public boolean comparesStates() {
-    return spec.get("compares_states").asBoolean();
+    return spec.comparesStates();
   }
 
   /** Tells whether rows are deleted where they lie, by deletion vectors. */
   public boolean marksRows() {
-    return spec.get("marks_rows").asBoolean();
+    return spec.marksRows();
   }
 
   /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
   public List<String> bucketKey() {
-    List<String> out = new ArrayList<>();
-    if (!spec.get("bucket").isNull()) {
-      spec.get("bucket").get("columns").forEach(name -> out.add(name.asText()));
-    }
-    return out;
+    return spec.bucket() == null ? List.of() : spec.bucket().columns();
   }
 
   /** The number of buckets, or 0 if the table has no fixed buckets. */
   public int bucketCount() {
-    return spec.get("bucket").isNull() ? 0 : spec.get("bucket").get("count").asInt();
+    return spec.bucket() == null ? 0 : Math.toIntExact(spec.bucket().count());
   }
 
   /** The bytes at which a writer starts a new file. */
   public long targetFileSize() {
-    return spec.get("target_file_size").asLong();
+    return spec.targetFileSize();
   }
 
   public StructType structType() {
@@ -168,12 +156,12 @@ public abstract class LoadedTable {
 
   /** The snapshot to read: 0 is the state before the first snapshot. */
   public long snapshotId() {
-    return spec.get("snapshot_id").asLong();
+    return spec.snapshotId();
   }
 
   /** Tells whether a query asked for this state of the table, instead of getting the newest. */
   public boolean timeTravel() {
-    return spec.get("time_travel").asBoolean();
+    return spec.timeTravel();
   }
 
   /**
@@ -196,7 +184,7 @@ public abstract class LoadedTable {
    * null if there is none yet.
    */
   public String snapshotCommit() {
-    return spec.get("commit_id").textValue();
+    return spec.commitId();
   }
 
   /**
@@ -223,12 +211,12 @@ public abstract class LoadedTable {
   }
 
   public String name() {
-    return spec.get("name").asText();
+    return spec.name();
   }
 
   // Spark 4.1 and newer compare these two to notice that a table changed under a query.
   public String id() {
-    return spec.get("table_id").textValue();
+    return spec.tableId();
   }
 
   /** The tables whose rows decide what is written here, if a query reads them. */
@@ -241,11 +229,7 @@ public abstract class LoadedTable {
   }
 
   public Map<String, String> properties() {
-    Map<String, String> out = new HashMap<>();
-    spec.get("properties")
-        .properties()
-        .forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
-    return out;
+    return new HashMap<>(spec.properties());
   }
 
   @Override

@@ -1,16 +1,21 @@
 package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.TaskFilters;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.messages.JoinedScan;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PlanAnswer;
+import io.lockgate.spark.messages.PlanRequest;
+import io.lockgate.spark.messages.PushedScan;
+import io.lockgate.spark.messages.ScanRequest;
+import io.lockgate.spark.messages.SelectiveRequest;
+import io.lockgate.spark.messages.SortKeyJson;
 import io.lockgate.spark.read.OrcScans;
 import io.lockgate.spark.read.ScanSpec;
 import io.lockgate.spark.read.SplitPacker;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -50,13 +55,13 @@ public final class LockgateScan
   private final RowView view;
   private final Predicate[] offered;
   private final Predicate[] accepted;
-  private final ObjectNode request;
   private final boolean wholeFiles;
+  private SelectiveRequest request;
   private boolean choosesFiles = true;
   private volatile boolean follows; // a stream, of which nothing is planned before its batches
   private LateFilters late = LateFilters.NONE;
-  private JsonNode first;
-  private JsonNode plan;
+  private PlanAnswer first;
+  private PlanAnswer plan;
   private SplitPacker packer;
   private List<String> selective;
   private List<?> asked;
@@ -64,13 +69,13 @@ public final class LockgateScan
 
   LockgateScan(
       LoadedTable table,
-      ObjectNode request,
+      ScanRequest request,
       String scanId,
       StructType columns,
       Predicate[] offered,
       Predicate[] accepted,
-      Integer limit,
-      ArrayNode order,
+      Long limit,
+      List<SortKeyJson> order,
       boolean wholeFiles) {
     this.table = table;
     this.scanId = scanId;
@@ -79,20 +84,22 @@ public final class LockgateScan
     this.columns = view == null ? columns : view.stored(columns, table.structType());
     this.offered = offered;
     this.accepted = accepted;
-    this.request = request.deepCopy();
-    this.request.set("filters", Predicates.toJson(accepted));
-    this.request.put("offered", offered.length).put("whole_files", wholeFiles);
-    this.request.putArray("conditions");
-    this.request.putArray("joined");
     this.wholeFiles = wholeFiles;
-    ArrayNode names = this.request.putArray("columns");
-    for (String name : this.columns.fieldNames()) {
-      if (!FileColumns.has(name, table.structType())) {
-        names.add(name);
-      }
-    }
-    this.request.put("limit", limit);
-    this.request.set("order", order);
+    List<String> names =
+        Arrays.stream(this.columns.fieldNames())
+            .filter(name -> !FileColumns.has(name, table.structType()))
+            .toList();
+    PushedScan pushed =
+        new PushedScan(
+            request,
+            Predicates.toJson(accepted),
+            List.of(),
+            offered.length,
+            wholeFiles,
+            names,
+            limit,
+            order);
+    this.request = new SelectiveRequest(pushed, List.of());
   }
 
   @Override
@@ -104,17 +111,20 @@ public final class LockgateScan
    * Returns the plan of Python; asked once, and once more after filters that were only known at run
    * time.
    */
-  public synchronized JsonNode plan() {
+  public synchronized PlanAnswer plan() {
     if (plan == null) {
-      ObjectNode ask = request.deepCopy().put("scan_id", scanId);
-      late.put(ask);
-      ask.putNull("properties");
-      if (ask.get("options").has(SNAPSHOT_SOURCE)) {
-        // A plugin chooses the snapshot, for each micro-batch one.
-        MicroBatch.put(ask, SparkSession.active().sparkContext());
-      }
-      ask.put("estimates", ColumnEstimates.areWanted());
-      plan = Bridge.ask("scan.plan", ask);
+      // A plugin may choose the snapshot, for each micro-batch one.
+      boolean followsBatches = request.options().containsKey(SNAPSHOT_SOURCE);
+      plan =
+          Bridge.ask(
+              Operations.SCAN_PLAN,
+              new PlanRequest(
+                  request,
+                  scanId,
+                  late.json(),
+                  late.paths(),
+                  ColumnEstimates.areWanted(),
+                  followsBatches ? PlannedBatch.of(SparkSession.active().sparkContext()) : null));
       if (first == null) {
         first = plan;
       }
@@ -127,10 +137,18 @@ public final class LockgateScan
     return accepted.clone();
   }
 
-  /** Skips files by {@code conditions} of Spark, or by scans that it is {@code joined} with. */
-  public synchronized void require(String part, ArrayNode found) {
-    if (!wholeFiles && !found.equals(request.get(part))) {
-      request.set(part, found);
+  /** Skips files by conditions of Spark. */
+  public synchronized void requireConditions(List<JsonNode> conditions) {
+    if (!wholeFiles && !conditions.equals(request.conditions())) {
+      request = request.withPushedScan(request.pushedScan().withConditions(conditions));
+      forget();
+    }
+  }
+
+  /** Skips files by scans that this one is joined with. */
+  public synchronized void requirePartners(List<JoinedScan> joined) {
+    if (!wholeFiles && !joined.equals(request.joined())) {
+      request = request.withJoined(joined);
       forget();
     }
   }
@@ -156,17 +174,21 @@ public final class LockgateScan
    */
   public boolean timeTravel() {
     boolean named =
-        request.get("options").properties().stream()
-            .anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
+        request.options().keySet().stream().anyMatch(key -> !key.startsWith(SPLIT_OPTIONS));
     return named || table.timeTravel();
   }
 
   /** From now on a missing key is an error: what is read decides what is written. */
   public synchronized void requireStrict() {
-    if (!request.get("strict").asBoolean()) {
-      request.put("strict", true);
+    if (!request.strict()) {
+      request = strict();
       forget();
     }
+  }
+
+  private SelectiveRequest strict() {
+    PushedScan pushed = request.pushedScan();
+    return request.withPushedScan(pushed.withScanRequest(pushed.scanRequest().withStrict(true)));
   }
 
   /**
@@ -178,11 +200,9 @@ public final class LockgateScan
   }
 
   /** Raises an error if a key is missing that the rows of this scan need to be what they seem. */
-  public void requireKeys() {
-    ObjectNode ask = request.deepCopy().put("scan_id", scanId).put("strict", true);
-    LateFilters.NONE.put(ask);
-    ask.put("estimates", false).putNull("properties");
-    Bridge.ask("scan.plan", ask);
+  public synchronized void requireKeys() {
+    Bridge.ask(
+        Operations.SCAN_PLAN, new PlanRequest(strict(), scanId, List.of(), null, false, null));
   }
 
   /**
@@ -203,12 +223,12 @@ public final class LockgateScan
   public synchronized boolean fitsOnDriver() {
     boolean plain =
         !wholeFiles
-            && !request.get("strict").asBoolean()
+            && !request.strict()
             && late.equals(LateFilters.NONE)
-            && !request.get("options").has(SNAPSHOT_SOURCE)
+            && !request.options().containsKey(SNAPSHOT_SOURCE)
             && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId")
                 == null;
-    return plain && plan().get("on_driver").asBoolean();
+    return plain && plan().onDriver();
   }
 
   /**
@@ -236,17 +256,13 @@ public final class LockgateScan
   public String description() {
     return table.name()
         + " snapshot="
-        + request.get("snapshot_id").asText()
+        + request.snapshotId()
         + " accepted="
         + Arrays.toString(accepted)
-        + (request.get("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
-        + (request.get("order").isEmpty() ? "" : " order=" + orderText());
-  }
-
-  private String orderText() {
-    List<String> keys = new ArrayList<>();
-    request.get("order").forEach(key -> keys.add(key.get("text").asText()));
-    return keys.toString();
+        + (request.limit() == null ? "" : " limit=" + request.limit())
+        + (request.order().isEmpty()
+            ? ""
+            : " order=" + request.order().stream().map(SortKeyJson::text).toList());
   }
 
   @Override
@@ -310,38 +326,30 @@ public final class LockgateScan
   public CustomTaskMetric[] reportDriverMetrics() {
     return follows
         ? new CustomTaskMetric[0]
-        : ScanMetrics.values(table.metrics(), plan().get("metrics"));
+        : ScanMetrics.values(table.metrics(), plan().metrics());
   }
 
   @Override
   public Statistics estimateStatistics() {
-    JsonNode planned = follows ? null : plan();
+    PlanAnswer planned = follows ? null : plan();
     return new ColumnEstimates.OfPlan(planned, view == null ? table.structType() : null);
   }
 
   /** The names of the files that were read, once the query has run. */
-  public ArrayNode fileNames() {
-    ArrayNode names = Bridge.JSON.createArrayNode();
-    for (JsonNode split : plan().get("splits")) {
-      for (JsonNode file : split.get("files")) {
-        String path = file.get("path").asText();
-        names.add(path.substring(path.lastIndexOf('/') + 1));
-      }
-    }
-    return names;
+  public List<String> fileNames() {
+    return plan().splits().stream()
+        .flatMap(split -> split.files().stream())
+        .map(file -> file.path().substring(file.path().lastIndexOf('/') + 1))
+        .toList();
   }
 
   /** The number of files to read. */
   public int files() {
-    int found = 0;
-    for (JsonNode split : plan().get("splits")) {
-      found += split.get("files").size();
-    }
-    return found;
+    return plan().splits().stream().mapToInt(split -> split.files().size()).sum();
   }
 
   public long snapshotId() {
-    return request.get("snapshot_id").asLong();
+    return request.snapshotId();
   }
 
   /**
@@ -359,9 +367,7 @@ public final class LockgateScan
 
   private synchronized List<String> selective() {
     if (selective == null) {
-      List<String> found = new ArrayList<>();
-      Bridge.ask("scan.selective", request).forEach(name -> found.add(name.asText()));
-      selective = found;
+      selective = Bridge.ask(Operations.SCAN_SELECTIVE, request);
     }
     return selective;
   }
@@ -374,12 +380,12 @@ public final class LockgateScan
 
   /** All that decides which rows are read. */
   public synchronized ScanState state() {
-    return ScanState.of(request.deepCopy(), shown, wholeFiles, late);
+    return ScanState.of(request, shown, wholeFiles, late);
   }
 
   /** Tells whether the rows may outlive their query, as Python decided. */
   public boolean isKeepable() {
-    return !follows && plan().get("keepable").asBoolean();
+    return !follows && plan().keepable();
   }
 
   @Override

@@ -1,11 +1,17 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
+import io.lockgate.spark.messages.AggregatesFound;
+import io.lockgate.spark.messages.AggregatesRequest;
+import io.lockgate.spark.messages.FiltersAnswer;
+import io.lockgate.spark.messages.FiltersRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.ScanRequest;
+import io.lockgate.spark.messages.SortKeyJson;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.UUID;
 import org.apache.spark.sql.connector.expressions.NullOrdering;
 import org.apache.spark.sql.connector.expressions.SortDirection;
@@ -30,33 +36,32 @@ public class LockgateScanBuilder
         SupportsPushDownLimit,
         SupportsPushDownTopN {
   private final LoadedTable table;
-  private final ObjectNode request;
+  private final ScanRequest request;
   private final String scanId = UUID.randomUUID().toString();
   private StructType columns;
   private Predicate[] offered = new Predicate[0];
   private Predicate[] accepted = new Predicate[0];
   private Aggregation aggregation;
-  private JsonNode answer;
-  private Integer limit;
-  private ArrayNode order = Bridge.JSON.createArrayNode();
+  private AggregatesFound answer;
+  private Long limit;
+  private final List<SortKeyJson> order = new ArrayList<>();
 
-  public LockgateScanBuilder(LoadedTable table, ObjectNode request, boolean strict) {
+  public LockgateScanBuilder(LoadedTable table, ScanRequest request) {
     this.table = table;
-    this.request = request.put("snapshot_id", table.snapshotId()).put("strict", strict);
+    this.request = request;
     this.columns = table.structType();
   }
 
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    ObjectNode ask = request.deepCopy().put("scan_id", scanId);
-    ask.set("filters", Predicates.toJson(predicates));
-    ask.set(
-        "texts",
-        Bridge.JSON.valueToTree(Arrays.stream(predicates).map(Predicate::toString).toArray()));
-    JsonNode reply = Bridge.ask("scan.filters", ask);
+    List<String> texts = Arrays.stream(predicates).map(Predicate::toString).toList();
+    FiltersAnswer reply =
+        Bridge.ask(
+            Operations.SCAN_FILTERS,
+            new FiltersRequest(request, scanId, Predicates.toJson(predicates), texts));
     offered = predicates;
-    accepted = Predicates.pick(predicates, reply.get("accepted"));
-    return Predicates.pick(predicates, reply.get("remaining"));
+    accepted = Predicates.pick(predicates, reply.accepted());
+    return Predicates.pick(predicates, reply.remaining());
   }
 
   @Override
@@ -71,12 +76,17 @@ public class LockgateScanBuilder
 
   @Override
   public boolean supportCompletePushDown(Aggregation wanted) {
-    if (answer == null || !wanted.equals(aggregation)) {
-      ObjectNode ask = request.deepCopy().put("scan_id", scanId);
-      ask.set("filters", Predicates.toJson(accepted));
-      ask.set("aggregates", Predicates.toJson(wanted.aggregateExpressions()));
-      ask.set("group_by", Predicates.toJson(wanted.groupByExpressions()));
-      answer = Bridge.ask("scan.aggregates", ask).get("found");
+    if (!wanted.equals(aggregation)) {
+      answer =
+          Bridge.ask(
+                  Operations.SCAN_AGGREGATES,
+                  new AggregatesRequest(
+                      request,
+                      scanId,
+                      Predicates.toJson(accepted),
+                      Predicates.toJson(wanted.aggregateExpressions()),
+                      Predicates.toJson(wanted.groupByExpressions())))
+              .found();
       aggregation = wanted;
     }
     return answered();
@@ -88,12 +98,12 @@ public class LockgateScanBuilder
   }
 
   private boolean answered() {
-    return answer != null && !answer.isNull();
+    return answer != null;
   }
 
   @Override
   public boolean pushLimit(int rows) {
-    limit = rows;
+    limit = (long) rows;
     return true;
   }
 
@@ -103,12 +113,14 @@ public class LockgateScanBuilder
       return false;
     }
     for (SortOrder sort : orders) {
-      ObjectNode key = order.addObject().put("text", sort.toString());
-      key.set("expression", Predicates.toJson(sort.expression()));
-      key.put("descending", sort.direction() == SortDirection.DESCENDING);
-      key.put("nulls_first", sort.nullOrdering() == NullOrdering.NULLS_FIRST);
+      order.add(
+          new SortKeyJson(
+              sort.toString(),
+              Predicates.toJson(sort.expression()),
+              sort.direction() == SortDirection.DESCENDING,
+              sort.nullOrdering() == NullOrdering.NULLS_FIRST));
     }
-    limit = rows;
+    limit = (long) rows;
     return true;
   }
 

@@ -1,8 +1,9 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.messages.FigureName;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
@@ -14,21 +15,19 @@ final class ScanMetrics {
   private ScanMetrics() {}
 
   /** The metrics that Python has described, which Spark makes before a scan is planned. */
-  static CustomMetric[] of(JsonNode described) {
-    List<CustomMetric> out = new ArrayList<>();
-    described.forEach(
-        each ->
-            out.add(
-                new ScanMetric(each.get("name").textValue(), each.get("description").textValue())));
-    return out.toArray(CustomMetric[]::new);
+  static CustomMetric[] of(List<FigureName> described) {
+    return described.stream()
+        .map(each -> new ScanMetric(each.name(), each.description()))
+        .toArray(CustomMetric[]::new);
   }
 
   /** The values that Python sends with a plan; a step that did not apply has none. */
-  static CustomTaskMetric[] values(JsonNode described, JsonNode metrics) {
+  static CustomTaskMetric[] values(List<FigureName> described, Map<String, Long> metrics) {
     List<CustomTaskMetric> out = new ArrayList<>();
     for (CustomMetric metric : of(described)) {
-      if (metrics.has(metric.name())) {
-        out.add(new Value(metric.name(), metrics.get(metric.name()).longValue()));
+      Long value = metrics.get(metric.name());
+      if (value != null) {
+        out.add(new Value(metric.name(), value));
       }
     }
     return out.toArray(CustomTaskMetric[]::new);

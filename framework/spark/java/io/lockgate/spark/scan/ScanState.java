@@ -1,7 +1,8 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.PushedScan;
+import io.lockgate.spark.messages.ScanRequest;
+import io.lockgate.spark.messages.SelectiveRequest;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
@@ -11,14 +12,16 @@ import org.apache.spark.sql.types.StructType;
  * <p>A scan itself, so that it can stand in a plan that is only compared: it holds no list of
  * files.
  */
-public record ScanState(ObjectNode request, StructType shown, boolean wholeFiles, LateFilters late)
+public record ScanState(
+    SelectiveRequest request, StructType shown, boolean wholeFiles, LateFilters late)
     implements Scan {
   /** Leaves the text of the statement out of a request: records of access name it. */
-  static ScanState of(ObjectNode request, StructType shown, boolean wholeFiles, LateFilters late) {
-    ObjectNode kept = Bridge.object();
-    kept.setAll(request);
-    kept.remove("statement");
-    return new ScanState(kept, shown, wholeFiles, late);
+  static ScanState of(
+      SelectiveRequest request, StructType shown, boolean wholeFiles, LateFilters late) {
+    PushedScan pushed = request.pushedScan();
+    ScanRequest scan = pushed.scanRequest().withStatement(null);
+    return new ScanState(
+        request.withPushedScan(pushed.withScanRequest(scan)), shown, wholeFiles, late);
   }
 
   @Override

@@ -1,24 +1,30 @@
 package io.lockgate.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.messages.FileMessage;
+import io.lockgate.spark.messages.Message;
+import io.lockgate.spark.messages.TableRequest;
+import io.lockgate.spark.messages.WrittenFileJson;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToLongFunction;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** The snapshots that executions of SQL have made, until they are taken; old ones are dropped. */
 public final class Committed {
   private static final int MOST = 2_000;
 
-  private static final Map<Long, List<ObjectNode>> BY_EXECUTION =
+  private static final Map<Long, List<Commit>> BY_EXECUTION =
       new LinkedHashMap<>() {
         @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, List<ObjectNode>> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<Long, List<Commit>> eldest) {
           return size() > MOST;
         }
       };
+
+  /** A snapshot of a table; rows and bytes are null where no files were written for it. */
+  public record Commit(TableRequest table, long snapshot, Long rows, Long bytes) {}
 
   private Committed() {}
 
@@ -26,42 +32,41 @@ public final class Committed {
    * Notes what the execution of this thread has committed to a table, since Spark does not say it;
    * {@code answer} has no snapshot if there was nothing to commit.
    */
-  public static void note(ObjectNode table, JsonNode answer) {
-    note(table, answer, null);
+  public static void note(TableRequest table, io.lockgate.spark.messages.Committed answer) {
+    note(table, answer, null, null);
   }
 
   /** Notes it with the rows and bytes of the files that were written for it. */
-  public static void note(ObjectNode table, JsonNode answer, JsonNode messages) {
+  public static void note(
+      TableRequest table, io.lockgate.spark.messages.Committed answer, List<Message> messages) {
+    note(table, answer, sum(messages, WrittenFileJson::rows), sum(messages, WrittenFileJson::size));
+  }
+
+  private static void note(
+      TableRequest table, io.lockgate.spark.messages.Committed answer, Long rows, Long bytes) {
     String id = SparkSession.active().sparkContext().getLocalProperty("spark.sql.execution.id");
-    JsonNode snapshot = answer.get("snapshot_id");
-    if (id == null || snapshot.isNull()) {
+    if (id == null || answer.snapshotId() == null) {
       return;
-    }
-    if (messages != null) {
-      table.put("rows", sum(messages, "rows")).put("bytes", sum(messages, "size"));
     }
     synchronized (BY_EXECUTION) {
       BY_EXECUTION
           .computeIfAbsent(Long.parseLong(id), key -> new ArrayList<>())
-          .add(table.put("snapshot_id", snapshot.asLong()));
+          .add(new Commit(table, answer.snapshotId(), rows, bytes));
     }
   }
 
-  private static long sum(JsonNode messages, String field) {
-    long total = 0;
-    for (JsonNode message : messages) {
-      // Others mark rows of files that are there.
-      if (message.has("file")) {
-        total += message.get("file").get(field).asLong();
-      }
-    }
-    return total;
+  /** Adds up what files hold; other messages mark rows of files that are there. */
+  private static long sum(List<Message> messages, ToLongFunction<WrittenFileJson> value) {
+    return messages.stream()
+        .filter(FileMessage.class::isInstance)
+        .mapToLong(message -> value.applyAsLong(((FileMessage) message).file()))
+        .sum();
   }
 
   /** Takes what an execution has committed. */
-  public static List<ObjectNode> take(long execution) {
+  public static List<Commit> take(long execution) {
     synchronized (BY_EXECUTION) {
-      List<ObjectNode> found = BY_EXECUTION.remove(execution);
+      List<Commit> found = BY_EXECUTION.remove(execution);
       return found == null ? List.of() : found;
     }
   }

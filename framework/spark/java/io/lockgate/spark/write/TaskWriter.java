@@ -9,6 +9,8 @@ import io.lockgate.spark.files.PartitionPaths;
 import io.lockgate.spark.index.KeyCollector;
 import io.lockgate.spark.index.KeyPlan;
 import io.lockgate.spark.index.KeyUpload;
+import io.lockgate.spark.messages.Message;
+import io.lockgate.spark.messages.Messages;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,7 +27,11 @@ import org.apache.spark.sql.types.DataType;
  */
 public abstract class TaskWriter implements DataWriter<InternalRow> {
   /** The files of one task: a JSON array of the messages of write.commit. */
-  public record FilesWritten(String json) implements WriterCommitMessage {}
+  public record FilesWritten(String json) implements WriterCommitMessage {
+    public List<Message> messages() {
+      return Messages.readAll(json, Message.class);
+    }
+  }
 
   private final WriteSpec spec;
   private final Configuration conf;

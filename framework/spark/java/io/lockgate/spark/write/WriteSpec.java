@@ -1,17 +1,16 @@
 package io.lockgate.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileStatistics;
 import io.lockgate.spark.index.KeyPlan;
 import io.lockgate.spark.merge.MergePlan;
+import io.lockgate.spark.messages.KindsJson;
+import io.lockgate.spark.messages.WrittenField;
 import java.io.Serializable;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
@@ -25,6 +24,14 @@ public final class WriteSpec implements Serializable {
   record Field(String name, int id, DataType type, int precision) implements Serializable {
     private static final int MILLISECONDS = 3;
 
+    static Field of(WrittenField field) {
+      return new Field(
+          field.name(),
+          Math.toIntExact(field.id()),
+          DataType.fromJson(field.type().toString()),
+          field.precision() == null ? 0 : Math.toIntExact(field.precision()));
+    }
+
     /** Tells whether it is a timestamp that Paimon keeps as milliseconds. */
     boolean isOfMilliseconds() {
       boolean isTimestamp = type instanceof TimestampType || type instanceof TimestampNTZType;
@@ -32,106 +39,49 @@ public final class WriteSpec implements Serializable {
     }
   }
 
-  private final String writeId;
-  private final String location;
+  private final io.lockgate.spark.messages.WriteSpec begin;
   private final List<Field> fields;
   private final int[] partition;
   private final int[] primaryKey;
   private final int[] trimmedKey;
   private final int[] bucketKey;
   private final int[] sequence;
-  private final boolean descending;
   private final MergePlan mergePlan;
   private final int kindColumn;
-  private final Set<Integer> droppedKinds = new HashSet<>();
   private final Map<Integer, String> refusedKinds = new HashMap<>();
-  private final int buckets;
-  private final boolean asksForBuckets;
-  private final boolean movesKeys;
-  private final boolean records;
-  private final long firstSequence;
-  private final Map<String, FileStatistics.Mode> statistics;
+  private final Map<String, FileStatistics.Mode> statistics = new HashMap<>();
   private final KeyPlan indexKeys;
-  private final String encrypt;
-  private final String mask;
-  private final String keyScope;
-  private final boolean dictionaries;
-  private final String format;
   private final byte[] parquetFooter;
-  private final String compression;
-  private final long targetFileSize;
-  private final String partitionDefaultName;
-  private final boolean partitionLegacyName;
 
-  private WriteSpec(JsonNode begin, int tasks) {
-    writeId = begin.get("write_id").asText();
-    location = begin.get("location").asText();
-    fields = fields(begin.get("fields"));
-    partition = ordinals(begin.get("partition_keys"));
-    primaryKey = ordinals(begin.get("primary_key"));
+  private WriteSpec(io.lockgate.spark.messages.WriteSpec begin, int tasks) {
+    this.begin = begin;
+    fields = begin.fields().stream().map(Field::of).toList();
+    List<String> names = fields.stream().map(Field::name).toList();
+    partition = ordinals(begin.partitionKeys());
+    primaryKey = ordinals(begin.primaryKey());
     trimmedKey = without(primaryKey, partition);
-    JsonNode bucket = begin.get("bucket");
-    bucketKey = bucket.isNull() ? new int[0] : ordinals(bucket.get("columns"));
-    buckets = bucket.isNull() ? -1 : bucket.get("count").asInt();
-    asksForBuckets = begin.get("dynamic_buckets").asBoolean();
-    movesKeys = begin.get("moves_keys").asBoolean();
-    records = begin.get("records").asBoolean();
-    sequence = ordinals(begin.get("sequence").get("columns"));
-    descending = begin.get("sequence").get("descending").asBoolean();
-    JsonNode plan = begin.get("merge_plan");
-    mergePlan = plan.isNull() ? null : MergePlan.of(plan);
-    kindColumn = kinds(begin.get("kinds"));
-    firstSequence = begin.get("first_sequence").asLong();
-    statistics = new HashMap<>();
-    begin
-        .get("stats")
-        .properties()
-        .forEach(
-            column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
+    bucketKey = begin.bucket() == null ? new int[0] : ordinals(begin.bucket().columns());
+    sequence = ordinals(begin.sequence().columns());
+    mergePlan = begin.mergePlan() == null ? null : MergePlan.of(begin.mergePlan());
+    KindsJson kinds = begin.kinds();
+    kindColumn = kinds == null || kinds.column() == null ? -1 : ordinal(kinds.column());
+    if (kinds != null) {
+      kinds.refused().forEach((kind, reason) -> refusedKinds.put(Integer.valueOf(kind), reason));
+    }
+    begin.stats().forEach((name, mode) -> statistics.put(name, FileStatistics.Mode.of(mode)));
     indexKeys =
-        KeyPlan.of(
-            begin.get("index_keys"),
-            fields.stream().map(Field::name).toList(),
-            fields.stream().map(Field::type).toList(),
-            tasks);
-    encrypt = text(begin, "encrypt");
-    mask = text(begin, "mask");
-    keyScope = text(begin, "key_scope");
-    dictionaries = begin.get("dictionaries").asBoolean();
-    format = begin.get("format").asText();
-    String footer = text(begin, "parquet_footer");
+        KeyPlan.of(begin.indexKeys(), names, fields.stream().map(Field::type).toList(), tasks);
+    String footer = text(begin.parquetFooter());
     parquetFooter = footer == null ? null : Base64.getDecoder().decode(footer);
-    compression = begin.get("compression").asText();
-    targetFileSize = begin.get("target_file_size").asLong();
-    partitionDefaultName = begin.get("partition_default_name").asText();
-    partitionLegacyName = begin.get("partition_legacy_name").asBoolean();
   }
 
-  /** Builds the specification from the reply of write.begin, for so many tasks. */
-  public static WriteSpec of(JsonNode begin, int tasks) {
+  /** Builds the specification from the answer of write.begin, for so many tasks. */
+  public static WriteSpec of(io.lockgate.spark.messages.WriteSpec begin, int tasks) {
     return new WriteSpec(begin, tasks);
   }
 
-  private static List<Field> fields(JsonNode fields) {
-    List<Field> all = new ArrayList<>();
-    for (JsonNode field : fields) {
-      DataType type = DataType.fromJson(field.get("type").toString());
-      all.add(
-          new Field(
-              field.get("name").asText(),
-              field.get("id").asInt(),
-              type,
-              field.get("precision").asInt()));
-    }
-    return all;
-  }
-
-  private int[] ordinals(JsonNode names) {
-    int[] ordinals = new int[names.size()];
-    for (int i = 0; i < ordinals.length; i++) {
-      ordinals[i] = ordinal(names.get(i).asText());
-    }
-    return ordinals;
+  private int[] ordinals(List<String> names) {
+    return names.stream().mapToInt(this::ordinal).toArray();
   }
 
   private int ordinal(String name) {
@@ -144,38 +94,22 @@ public final class WriteSpec implements Serializable {
   }
 
   private static int[] without(int[] all, int[] some) {
-    return java.util.Arrays.stream(all)
-        .filter(ordinal -> java.util.Arrays.stream(some).noneMatch(other -> other == ordinal))
+    return Arrays.stream(all)
+        .filter(ordinal -> Arrays.stream(some).noneMatch(other -> other == ordinal))
         .toArray();
   }
 
-  private static String text(JsonNode node, String field) {
-    String text = node.get(field).textValue();
+  private static String text(String text) {
     return text == null || text.isEmpty() ? null : text;
-  }
-
-  /** Notes which kinds of rows are not written; answers the column of a row's kind, or -1. */
-  private int kinds(JsonNode kinds) {
-    if (kinds.isNull()) {
-      return -1;
-    }
-    kinds.get("dropped").forEach(kind -> droppedKinds.add(kind.asInt()));
-    kinds
-        .get("refused")
-        .properties()
-        .forEach(
-            kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
-    String column = kinds.get("column").textValue();
-    return column == null ? -1 : ordinal(column);
   }
 
   /** Returns what the names of all files of this write start with, after "data-". */
   String writeId() {
-    return writeId;
+    return begin.writeId();
   }
 
   String location() {
-    return location;
+    return begin.location();
   }
 
   List<Field> fields() {
@@ -212,7 +146,7 @@ public final class WriteSpec implements Serializable {
 
   /** Tells whether the smaller values of {@link #sequence()} are newer. */
   boolean descending() {
-    return descending;
+    return begin.sequence().descending();
   }
 
   /** Returns how rows of one key merge; null where the newest is the row. */
@@ -231,34 +165,34 @@ public final class WriteSpec implements Serializable {
     if (reason != null) {
       throw new IllegalArgumentException(reason);
     }
-    return !droppedKinds.contains((int) kind);
+    return begin.kinds() == null || !begin.kinds().dropped().contains((long) kind);
   }
 
   /** The table's bucket count; below 1 for tables without buckets, whose files lie in bucket 0. */
   int buckets() {
-    return buckets;
+    return begin.bucket() == null ? -1 : Math.toIntExact(begin.bucket().count());
   }
 
   /** Tells whether the driver gives each key its bucket. */
   boolean asksForBuckets() {
-    return asksForBuckets;
+    return begin.dynamicBuckets();
   }
 
   /**
    * Tells whether keys may move between partitions, of which the driver then gives each key one.
    */
   boolean movesKeys() {
-    return movesKeys;
+    return begin.movesKeys();
   }
 
   /** Tells whether rows are also stored as they come, in a changelog. */
   boolean records() {
-    return records;
+    return begin.records();
   }
 
   /** The first free sequence number. */
   long firstSequence() {
-    return firstSequence;
+    return begin.firstSequence();
   }
 
   /** Returns what is kept in manifests of a column, null where that is nothing. */
@@ -272,27 +206,27 @@ public final class WriteSpec implements Serializable {
   }
 
   String encrypt() {
-    return encrypt;
+    return text(begin.encrypt());
   }
 
   String mask() {
-    return mask;
+    return text(begin.mask());
   }
 
   String keyScope() {
-    return keyScope;
+    return text(begin.keyScope());
   }
 
   /**
    * Tells whether texts may be stored by dictionaries, whose sizes tell how many values there are.
    */
   boolean dictionaries() {
-    return dictionaries;
+    return begin.dictionaries();
   }
 
   /** The format of files, which their names end with. */
   String format() {
-    return format;
+    return begin.format();
   }
 
   /** The footer of a Parquet file of the table without rows; null for other formats. */
@@ -301,18 +235,18 @@ public final class WriteSpec implements Serializable {
   }
 
   String compression() {
-    return compression;
+    return begin.compression();
   }
 
   String partitionDefaultName() {
-    return partitionDefaultName;
+    return begin.partitionDefaultName();
   }
 
   boolean partitionLegacyName() {
-    return partitionLegacyName;
+    return begin.partitionLegacyName();
   }
 
   long targetFileSize() {
-    return targetFileSize;
+    return begin.targetFileSize();
   }
 }

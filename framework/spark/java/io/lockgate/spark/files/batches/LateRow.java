@@ -1,6 +1,5 @@
 package io.lockgate.spark.files.batches;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -13,11 +12,11 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
  */
 public final class LateRow extends GenericInternalRow {
   private final int width;
-  private final JsonNode request;
+  private final Object request;
   private Supplier<InternalRow> source;
   private GenericInternalRow made;
 
-  public LateRow(int width, JsonNode request, Supplier<InternalRow> source) {
+  public LateRow(int width, Object request, Supplier<InternalRow> source) {
     this.width = width;
     this.request = request;
     this.source = source;

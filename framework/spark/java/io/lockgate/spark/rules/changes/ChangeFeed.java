@@ -1,16 +1,18 @@
 package io.lockgate.spark.rules.changes;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.files.batches.MappedBatches;
+import io.lockgate.spark.messages.ChangesRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PlanAnswer;
 import io.lockgate.spark.read.OrcScans;
 import io.lockgate.spark.read.ScanSpec;
 import io.lockgate.spark.read.SplitPacker;
 import io.lockgate.spark.scan.LoadedTable;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -30,19 +32,18 @@ final class ChangeFeed implements Scan, Batch {
   static final String TIMESTAMP = FileColumns.COMMIT_TIMESTAMP;
 
   private final LoadedTable table;
-  private final ObjectNode request;
+  private final ChangesRequest request;
   private final StructType shown;
   private final StructType stored;
   private final boolean pairs;
-  private JsonNode plan;
+  private PlanAnswer plan;
   private ScanSpec spec;
 
-  private ChangeFeed(LoadedTable table, ObjectNode request, StructType shown, boolean pairs) {
+  private ChangeFeed(LoadedTable table, ChangesRequest request, StructType shown, boolean pairs) {
     this.table = table;
     this.shown = shown;
     this.pairs = pairs;
-    this.request = request.deepCopy();
-    ArrayNode columns = this.request.putArray("columns");
+    List<String> columns = new ArrayList<>();
     StructType read = new StructType();
     for (String name : shown.fieldNames()) {
       if (name.equals(TYPE)) {
@@ -54,6 +55,7 @@ final class ChangeFeed implements Scan, Batch {
         columns.add(name);
       }
     }
+    this.request = request.withColumns(columns);
     this.stored = read;
   }
 
@@ -75,11 +77,11 @@ final class ChangeFeed implements Scan, Batch {
    */
   static final class Builder implements ScanBuilder, SupportsPushDownRequiredColumns {
     private final LoadedTable table;
-    private final ObjectNode request;
+    private final ChangesRequest request;
     private final boolean pairs;
     private StructType columns;
 
-    Builder(LoadedTable table, ObjectNode request, StructType columns, boolean pairs) {
+    Builder(LoadedTable table, ChangesRequest request, StructType columns, boolean pairs) {
       this.table = table;
       this.request = request;
       this.columns = columns;
@@ -104,12 +106,7 @@ final class ChangeFeed implements Scan, Batch {
 
   @Override
   public String description() {
-    return "changes of "
-        + table.name()
-        + " after="
-        + request.get("after")
-        + " upto="
-        + request.get("upto");
+    return "changes of " + table.name() + " after=" + request.after() + " upto=" + request.upto();
   }
 
   @Override
@@ -133,7 +130,7 @@ final class ChangeFeed implements Scan, Batch {
 
   private synchronized ScanSpec spec() {
     if (spec == null) {
-      plan = Bridge.ask("changes.plan", request);
+      plan = Bridge.ask(Operations.CHANGES_PLAN, request);
       spec = ScanSpec.of(table.name(), table.structType(), stored, plan, new Filter[0]);
     }
     return spec;

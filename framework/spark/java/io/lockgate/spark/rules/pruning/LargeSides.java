@@ -1,9 +1,9 @@
 package io.lockgate.spark.rules.pruning;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.JoinedScan;
+import io.lockgate.spark.messages.PushedScan;
 import io.lockgate.spark.scan.LockgateScan;
+import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,14 +37,14 @@ public final class LargeSides extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (SQLConf.get().dynamicPartitionPruningEnabled()) {
-      Map<LockgateScan, ArrayNode> found = new IdentityHashMap<>();
+      Map<LockgateScan, List<JoinedScan>> found = new IdentityHashMap<>();
       visit(plan, found);
-      found.forEach((scan, joined) -> scan.require("joined", joined));
+      found.forEach((scan, joined) -> scan.requirePartners(joined));
     }
     return plan;
   }
 
-  private static void visit(LogicalPlan plan, Map<LockgateScan, ArrayNode> found) {
+  private static void visit(LogicalPlan plan, Map<LockgateScan, List<JoinedScan>> found) {
     if (plan instanceof Join join) {
       note(join, found);
     }
@@ -52,7 +52,7 @@ public final class LargeSides extends Rule<LogicalPlan> {
     CollectionConverters.asJava(plan.subqueries()).forEach(query -> visit(query, found));
   }
 
-  private static void note(Join join, Map<LockgateScan, ArrayNode> found) {
+  private static void note(Join join, Map<LockgateScan, List<JoinedScan>> found) {
     var keys = ExtractEquiJoinKeys$.MODULE$.unapply(join);
     if (keys.isEmpty() || SmallSides.isSmall(join.left()) || SmallSides.isSmall(join.right())) {
       return;
@@ -79,18 +79,16 @@ public final class LargeSides extends Rule<LogicalPlan> {
   }
 
   private static void add(
-      Map<LockgateScan, ArrayNode> found,
+      Map<LockgateScan, List<JoinedScan>> found,
       LockgateScan scan,
       Attribute key,
       LockgateScan other,
       Attribute otherKey) {
     if (scan.files() > SmallSides.FEW_FILES) {
-      ObjectNode joined =
-          found.computeIfAbsent(scan, each -> Bridge.JSON.createArrayNode()).addObject();
-      joined.put("column", key.name()).put("other_column", otherKey.name());
-      ObjectNode request = other.state().request();
-      request.putNull("statement").remove("joined");
-      joined.set("other", request);
+      PushedScan request = other.state().request().pushedScan();
+      found
+          .computeIfAbsent(scan, each -> new ArrayList<>())
+          .add(new JoinedScan(key.name(), otherKey.name(), request));
     }
   }
 

@@ -1,9 +1,9 @@
 package io.lockgate.spark.rules.streams;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.enforcement.parts.NodeProduct;
 import io.lockgate.spark.files.batches.EarlyAnswer;
+import io.lockgate.spark.messages.RowsJson;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -25,12 +25,12 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class BatchValue extends Expression implements NodeProduct {
   private final StructType schema;
-  private final transient EarlyAnswer<JsonNode> answer;
+  private final transient EarlyAnswer<RowsJson> answer;
   private final int number;
   private final String table;
 
   /** The {@code number}-th row of an answer; a row has one column, of {@code schema}. */
-  BatchValue(StructType schema, EarlyAnswer<JsonNode> answer, int number, String table) {
+  BatchValue(StructType schema, EarlyAnswer<RowsJson> answer, int number, String table) {
     this.schema = schema;
     this.answer = answer;
     this.number = number;
@@ -39,7 +39,7 @@ final class BatchValue extends Expression implements NodeProduct {
 
   /** Returns the value, as soon as it is there; throws what the question threw. */
   Literal value() {
-    InternalRow row = Values.rowsFromJson(answer.get(), schema)[number];
+    InternalRow row = Values.rowsFromJson(answer.get().rows(), schema)[number];
     return new Literal(row.isNullAt(0) ? null : row.get(0, dataType()), dataType());
   }
 

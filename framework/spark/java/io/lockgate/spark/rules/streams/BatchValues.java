@@ -1,13 +1,15 @@
 package io.lockgate.spark.rules.streams;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.files.batches.EarlyAnswer;
-import io.lockgate.spark.scan.MicroBatch;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.RowsJson;
+import io.lockgate.spark.messages.SingleRowsRequest;
+import io.lockgate.spark.messages.SystemRowsRequest;
+import io.lockgate.spark.scan.PlannedBatch;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
@@ -41,7 +43,7 @@ public final class BatchValues extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!MicroBatch.isPlanned(SparkSession.active().sparkContext())) {
+    if (!PlannedBatch.isPlanned(SparkSession.active().sparkContext())) {
       return plan;
     }
     Questions questions = new Questions();
@@ -62,16 +64,14 @@ public final class BatchValues extends Rule<LogicalPlan> {
         : null;
   }
 
-  private static ObjectNode question(DataSourceV2Relation relation) {
-    ObjectNode question = ((SystemTable) relation.table()).question(relation.options());
-    MicroBatch.put(question, SparkSession.active().sparkContext());
-    return question;
+  private static SystemRowsRequest question(DataSourceV2Relation relation) {
+    return ((SystemTable) relation.table()).rowsRequest(relation.options());
   }
 
   /** The questions of one micro-batch, equal ones once. */
   private static final class Questions {
-    private final Map<JsonNode, Integer> numbers = new LinkedHashMap<>();
-    private EarlyAnswer<JsonNode> answer;
+    private final Map<SystemRowsRequest, Integer> numbers = new LinkedHashMap<>();
+    private EarlyAnswer<RowsJson> answer;
 
     LogicalPlan note(LogicalPlan plan) {
       return plan.mapChildren(this::note).mapExpressions(this::noteExpression);
@@ -86,10 +86,8 @@ public final class BatchValues extends Rule<LogicalPlan> {
     }
 
     LogicalPlan answered(LogicalPlan plan) {
-      ObjectNode request = Bridge.object();
-      ArrayNode tables = request.putArray("tables");
-      numbers.keySet().forEach(tables::add);
-      answer = EarlyAnswer.of(() -> Bridge.ask("system.single_rows", request).get("rows"));
+      SingleRowsRequest request = new SingleRowsRequest(List.copyOf(numbers.keySet()));
+      answer = EarlyAnswer.of(() -> Bridge.ask(Operations.SYSTEM_SINGLE_ROWS, request));
       return answeredBelow(plan);
     }
 

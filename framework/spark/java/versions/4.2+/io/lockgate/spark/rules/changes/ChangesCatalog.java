@@ -1,9 +1,9 @@
 package io.lockgate.spark.rules.changes;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
-import java.util.Optional;
+import io.lockgate.spark.messages.RangeEnd;
+import io.lockgate.spark.messages.RangeRequest;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
@@ -23,25 +23,20 @@ public abstract class ChangesCatalog implements TableCatalog {
     if (!(table instanceof LockgateTable followed) || followed.view() != null) {
       throw Bridge.failure(table.name() + " is a system table, which has no changes of its own");
     }
-    ObjectNode request = followed.request();
-    request.put("raw", context.deduplicationMode() == ChangelogContext.DeduplicationMode.NONE);
-    ObjectNode start = request.putObject("start");
-    ObjectNode end = request.putObject("end");
     ChangelogRange range = context.range();
+    RangeEnd start = new RangeEnd(null, null, true);
+    RangeEnd end = start;
     if (range instanceof ChangelogRange.VersionRange versions) {
-      of(start, Optional.of(versions.startingVersion()), null, versions.startingBoundInclusive());
-      of(end, versions.endingVersion(), null, versions.endingBoundInclusive());
+      String first = versions.startingVersion();
+      start = new RangeEnd(first, null, versions.startingBoundInclusive());
+      String last = versions.endingVersion().orElse(null);
+      end = new RangeEnd(last, null, versions.endingBoundInclusive());
     } else if (range instanceof ChangelogRange.TimestampRange times) {
-      of(start, Optional.empty(), times.startingTimestamp(), times.startingBoundInclusive());
-      of(end, Optional.empty(), times.endingTimestamp().orElse(null), times.endingBoundInclusive());
-    } else {
-      of(start, Optional.empty(), null, true);
-      of(end, Optional.empty(), null, true);
+      start = new RangeEnd(null, times.startingTimestamp(), times.startingBoundInclusive());
+      Long last = times.endingTimestamp().orElse(null);
+      end = new RangeEnd(null, last, times.endingBoundInclusive());
     }
-    return TableFeed.of(followed, request);
-  }
-
-  private static void of(ObjectNode end, Optional<String> version, Long micros, boolean inclusive) {
-    end.put("version", version.orElse(null)).put("micros", micros).put("inclusive", inclusive);
+    boolean raw = context.deduplicationMode() == ChangelogContext.DeduplicationMode.NONE;
+    return TableFeed.of(followed, new RangeRequest(followed.request(), raw, start, end));
   }
 }

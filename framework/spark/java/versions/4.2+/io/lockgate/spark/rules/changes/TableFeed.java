@@ -1,10 +1,13 @@
 package io.lockgate.spark.rules.changes;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.messages.ChangesRequest;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.RangeAnswer;
+import io.lockgate.spark.messages.RangeRequest;
+import io.lockgate.spark.messages.ScanRequest;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.List;
 import java.util.Map;
@@ -17,7 +20,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** The changes of a table in a range of snapshots, which Python has fixed. */
 final class TableFeed implements Changelog {
   private final LoadedTable table;
-  private final ObjectNode request;
+  private final ChangesRequest request;
   private final boolean states;
   private final boolean versioned;
 
@@ -25,21 +28,18 @@ final class TableFeed implements Changelog {
    * Returns Spark's type, so that a Spark without it can load the catalog, which says what is
    * wrong.
    */
-  static Changelog of(LoadedTable table, ObjectNode question) {
+  static Changelog of(LoadedTable table, RangeRequest question) {
     return new TableFeed(table, question);
   }
 
-  private TableFeed(LoadedTable table, ObjectNode question) {
+  private TableFeed(LoadedTable table, RangeRequest question) {
     this.table = table;
-    JsonNode found = Bridge.ask("changes.range", question);
-    this.states = found.get("has_states").asBoolean();
+    RangeAnswer found = Bridge.ask(Operations.CHANGES_RANGE, question);
+    this.states = found.hasStates();
     this.versioned = states && !table.primaryKey().isEmpty();
-    this.request = table.scanRequest(new CaseInsensitiveStringMap(Map.of()));
-    request.set("after", found.get("after"));
-    request.set("upto", found.get("upto"));
-    request.set("snapshot_id", found.get("upto"));
-    request.put("strict", false);
-    request.set("raw", question.get("raw"));
+    ScanRequest scan =
+        table.scanRequest(new CaseInsensitiveStringMap(Map.of())).withSnapshotId(found.upto());
+    this.request = new ChangesRequest(scan, question.raw(), found.after(), found.upto(), List.of());
   }
 
   @Override
@@ -59,8 +59,7 @@ final class TableFeed implements Changelog {
 
   @Override
   public boolean containsIntermediateChanges() {
-    return !table.primaryKey().isEmpty()
-        && request.get("upto").asLong() - request.get("after").asLong() > 1;
+    return !table.primaryKey().isEmpty() && request.upto() - request.after() > 1;
   }
 
   @Override

@@ -1,15 +1,15 @@
 package io.lockgate.spark.scan;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.messages.MicroBatch;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.execution.SQLExecution;
 
 /** The micro-batch of a streaming query that this thread plans. */
-public final class MicroBatch {
+public final class PlannedBatch {
   private static final String BATCH = "streaming.sql.batchId";
   private static final String QUERY = "sql.streaming.queryId";
 
-  private MicroBatch() {}
+  private PlannedBatch() {}
 
   /**
    * Tells whether this thread plans a micro-batch that Spark runs at once. The queries of {@code
@@ -21,10 +21,8 @@ public final class MicroBatch {
         && context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY()) == null;
   }
 
-  /** Adds the streaming query and the number of the micro-batch, null outside a stream. */
-  public static void put(ObjectNode ask, SparkContext context) {
-    ask.putObject("properties")
-        .put("batch_id", context.getLocalProperty(BATCH))
-        .put("query_id", context.getLocalProperty(QUERY));
+  /** The streaming query and the number of the micro-batch, null outside a stream. */
+  public static MicroBatch of(SparkContext context) {
+    return new MicroBatch(context.getLocalProperty(BATCH), context.getLocalProperty(QUERY));
   }
 }
