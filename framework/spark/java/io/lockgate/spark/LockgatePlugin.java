@@ -8,6 +8,8 @@ import io.lockgate.spark.enforcement.parts.DriverLink;
 import io.lockgate.spark.enforcement.parts.ExecutorQuestions;
 import io.lockgate.spark.enforcement.parts.Part;
 import io.lockgate.spark.enforcement.parts.PartRegistry;
+import io.lockgate.spark.messages.ErrorJson;
+import io.lockgate.spark.messages.Messages;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -80,15 +82,15 @@ public final class LockgatePlugin implements SparkPlugin {
     }
   }
 
-  private static JsonNode ask(PluginContext plugin, String question, ObjectNode fields)
+  private static JsonNode ask(PluginContext plugin, String question, JsonNode fields)
       throws Exception {
     ObjectNode message = Bridge.object().put("question", question);
     message.set("fields", fields);
     JsonNode answer = Bridge.JSON.readTree((byte[]) plugin.ask(bytes(message)));
     JsonNode error = answer.get("error");
     if (error != null) {
-      throw new DriverLink.RefusedException(
-          error.get("type").asText(), error.get("message").asText());
+      ErrorJson refused = Messages.read(error, ErrorJson.class);
+      throw new DriverLink.RefusedException(refused.type(), refused.message());
     }
     return answer.get("ok");
   }

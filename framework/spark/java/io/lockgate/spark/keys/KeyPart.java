@@ -1,10 +1,14 @@
 package io.lockgate.spark.keys;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.enforcement.parts.DriverLink;
 import io.lockgate.spark.enforcement.parts.Fields;
 import io.lockgate.spark.enforcement.parts.Part;
+import io.lockgate.spark.messages.CreateKeyRequest;
+import io.lockgate.spark.messages.CreatedKey;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.UnwrapAnswer;
+import io.lockgate.spark.messages.UnwrapRequest;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.api.plugin.PluginContext;
@@ -25,29 +29,32 @@ public final class KeyPart implements Part {
   @Override
   public Map<String, Answer> answers() {
     return Map.of(
-        "keys.unwrap", fields -> Bridge.ask("keys.unwrap", unwrap(fields)),
-        "keys.create", fields -> Bridge.ask("keys.create", create(fields)));
+        Operations.KEYS_UNWRAP.name(), KeyPart::unwrap,
+        Operations.KEYS_CREATE.name(), KeyPart::create);
   }
 
-  private static ObjectNode unwrap(Fields fields) {
-    return key(fields)
-        .put("version", fields.count("version"))
-        .put("algorithm", fields.text("algorithm", CIPHER))
-        .put("encrypted", fields.text("encrypted", BASE64));
+  private static UnwrapAnswer unwrap(Fields fields) {
+    UnwrapRequest request = fields.request(UnwrapRequest.class);
+    check(request.scope(), request.name());
+    Fields.checkVersion("version", request.version());
+    Fields.check("algorithm", request.algorithm(), CIPHER);
+    Fields.check("encrypted", request.encrypted(), BASE64);
+    return Bridge.ask(Operations.KEYS_UNWRAP, request);
   }
 
-  private static ObjectNode create(Fields fields) {
-    ObjectNode request = key(fields).putNull("version").putNull("algorithm");
-    return fields.isNull("version")
-        ? request
-        : request
-            .put("version", fields.count("version"))
-            .put("algorithm", fields.text("algorithm", CIPHER));
+  private static CreatedKey create(Fields fields) {
+    CreateKeyRequest request = fields.request(CreateKeyRequest.class);
+    check(request.scope(), request.name());
+    if (request.version() == null) {
+      return Bridge.ask(Operations.KEYS_CREATE, request.withAlgorithm(null));
+    }
+    Fields.checkVersion("version", request.version());
+    Fields.check("algorithm", String.valueOf(request.algorithm()), CIPHER);
+    return Bridge.ask(Operations.KEYS_CREATE, request);
   }
 
-  private static ObjectNode key(Fields fields) {
-    return Bridge.object()
-        .put("scope", fields.text("scope", SCOPE))
-        .put("name", fields.text("name", Fields.NAME));
+  private static void check(String scope, String name) {
+    Fields.check("scope", scope, SCOPE);
+    Fields.check("name", name, Fields.NAME);
   }
 }

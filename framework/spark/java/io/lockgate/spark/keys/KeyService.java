@@ -1,10 +1,13 @@
 package io.lockgate.spark.keys;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.enforcement.parts.DriverLink;
+import io.lockgate.spark.messages.CreateKeyRequest;
+import io.lockgate.spark.messages.CreatedKey;
+import io.lockgate.spark.messages.Operation;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.UnwrapRequest;
 import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -45,12 +48,12 @@ public final class KeyService {
     private final byte[] plain;
     private final byte[] encrypted;
 
-    Created(JsonNode reply) {
-      this.name = reply.get("name").asText();
-      this.version = reply.get("version").asInt();
-      this.algorithm = reply.get("algorithm").asText();
-      this.plain = bytes(reply, "plain");
-      this.encrypted = bytes(reply, "encrypted");
+    Created(CreatedKey key) {
+      this.name = key.name();
+      this.version = Math.toIntExact(key.version());
+      this.algorithm = key.algorithm();
+      this.plain = Base64.getDecoder().decode(key.plain());
+      this.encrypted = Base64.getDecoder().decode(key.encrypted());
     }
 
     String name() {
@@ -94,18 +97,12 @@ public final class KeyService {
         return key;
       }
     }
-    ObjectNode request = Bridge.JSON.createObjectNode();
-    request
-        .put("scope", scope)
-        .put("name", name)
-        .put("version", version)
-        .put("algorithm", algorithm)
-        .put("encrypted", wrapped);
-    JsonNode reply = ask("keys.unwrap", request);
-    if (reply.get("plain").isNull()) {
+    UnwrapRequest request = new UnwrapRequest(scope, name, version, algorithm, wrapped);
+    String plain = ask(Operations.KEYS_UNWRAP, request).plain();
+    if (plain == null) {
       return null;
     }
-    SecretKeySpec key = new SecretKeySpec(bytes(reply, "plain"), "AES");
+    SecretKeySpec key = new SecretKeySpec(Base64.getDecoder().decode(plain), "AES");
     keep(id, key);
     return key;
   }
@@ -126,29 +123,24 @@ public final class KeyService {
    * no question.
    */
   public static Created create(String scope, String name) {
-    return create(asked(scope, name).putNull("version").putNull("algorithm"));
+    return create(new CreateKeyRequest(scope, name, null, null));
   }
 
   /** Makes a local key under one version of the named master key. */
   public static Created create(String scope, String name, int version, String algorithm) {
-    return create(asked(scope, name).put("version", version).put("algorithm", algorithm));
+    return create(new CreateKeyRequest(scope, name, (long) version, algorithm));
   }
 
-  private static ObjectNode asked(String scope, String name) {
-    return Bridge.JSON.createObjectNode().put("scope", scope).put("name", name);
-  }
-
-  private static Created create(ObjectNode request) {
-    String scope = request.get("scope").asText();
-    JsonNode reply = ask("keys.create", request);
+  private static Created create(CreateKeyRequest request) {
+    CreatedKey reply = ask(Operations.KEYS_CREATE, request);
     Created key = new Created(reply);
     keep(
-        id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
+        id(request.scope(), key.name(), key.version(), key.orcAlgorithm(), reply.encrypted()),
         new SecretKeySpec(key.plain(), "AES"));
     return key;
   }
 
-  private static JsonNode ask(String question, ObjectNode fields) {
+  private static <Q, A> A ask(Operation<Q, A> question, Q request) {
     DriverLink link = driver;
     if (link == null && !inDriver()) {
       throw new KeyServiceException(
@@ -158,7 +150,7 @@ public final class KeyService {
           null);
     }
     try {
-      return link == null ? Bridge.ask(question, fields) : link.ask(question, fields);
+      return link == null ? Bridge.ask(question, request) : link.ask(question, request);
     } catch (Exception failure) {
       throw new KeyServiceException(kind(failure), failure.getMessage(), failure);
     }
@@ -177,10 +169,6 @@ public final class KeyService {
   private static boolean inDriver() {
     org.apache.spark.SparkEnv env = org.apache.spark.SparkEnv.get();
     return env == null || env.executorId().equals("driver");
-  }
-
-  private static byte[] bytes(JsonNode reply, String field) {
-    return Base64.getDecoder().decode(reply.get(field).asText());
   }
 
   /**

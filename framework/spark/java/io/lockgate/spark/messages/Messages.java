@@ -89,6 +89,17 @@ public final class Messages {
     }
   }
 
+  /** Reads the answer of an operation, which the driver passed on. */
+  public static <A> A read(JsonNode answer, Operation<?, A> operation) throws IOException {
+    JavaType type = JSON.constructType(operation.answer());
+    try {
+      A found = JSON.readerFor(type).readValue(answer);
+      return operation.isNullable() ? found : required(found, type.getRawClass());
+    } catch (JsonProcessingException failure) {
+      throw new FaultException(Faults.of(failure));
+    }
+  }
+
   /** Reads messages that a task of this connector wrote. */
   public static <T> List<T> readAll(String messages, Class<T> type) {
     try {

@@ -9,7 +9,14 @@ import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.lineage.LineageListener;
 import io.lockgate.spark.lineage.Sources;
+import io.lockgate.spark.messages.FilesFlowRequest;
+import io.lockgate.spark.messages.FlowAnswer;
+import io.lockgate.spark.messages.FlowRequest;
+import io.lockgate.spark.messages.MarkedColumn;
 import io.lockgate.spark.messages.Messages;
+import io.lockgate.spark.messages.Operations;
+import java.io.IOException;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -144,11 +151,13 @@ public final class FlowCheck {
     Map<String, Set<JsonNode>> sources = ColumnFlow.of(query, analysed());
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
-      ObjectNode ask = asked((ObjectNode) Messages.tree(table.request()), found);
-      ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
-      JsonNode reply = Bridge.ask("write.flow", ask);
-      if (!reply.get("schema_id").isNull()) {
-        table.writtenUnder(reply.get("schema_id").asLong());
+      boolean isMade = inner instanceof StagedReplacement;
+      FlowAnswer reply =
+          Bridge.ask(
+              Operations.WRITE_FLOW,
+              new FlowRequest(table.request(), marked(found), queryId(), isMade, stream));
+      if (reply.schemaId() != null) {
+        table.writtenUnder(reply.schemaId());
       }
     }
     ObjectNode ask = (ObjectNode) Messages.tree(table.request());
@@ -203,12 +212,10 @@ public final class FlowCheck {
     Map<String, Set<JsonNode>> sources = ColumnFlow.of(query, analysed());
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
+      String name = sink.getClass().getName();
       Bridge.ask(
-          "write.flow_to_files",
-          asked(Bridge.object(), found)
-              .put("sink", sink.getClass().getName())
-              .put("path", path)
-              .put("encrypt", encrypt));
+          Operations.WRITE_FLOW_TO_FILES,
+          new FilesFlowRequest(name, path, encrypt, marked(found), queryId()));
     }
     tellLineage(
         "lineage.flow_to_files",
@@ -216,13 +223,26 @@ public final class FlowCheck {
         sources);
   }
 
-  private static ObjectNode asked(ObjectNode ask, Map<String, Set<JsonNode>> found) {
-    ObjectNode columns = ask.putObject("columns");
+  /** The marks of encrypted columns, which metadata of columns hold in the words of Python. */
+  private static Map<String, List<MarkedColumn>> marked(Map<String, Set<JsonNode>> found) {
+    Map<String, List<MarkedColumn>> columns = new LinkedHashMap<>();
     found.forEach(
         (name, marks) -> {
-          ArrayNode all = columns.putArray(name);
-          marks.forEach(all::add);
+          List<MarkedColumn> all = new ArrayList<>();
+          for (JsonNode mark : marks) {
+            all.add(mark(mark));
+          }
+          columns.put(name, all);
         });
-    return ask.put("query", queryId());
+    return columns;
+  }
+
+  private static MarkedColumn mark(JsonNode mark) {
+    try {
+      return Messages.read(mark, MarkedColumn.class);
+    } catch (IOException fault) {
+      throw Bridge.failure(
+          "metadata of an encrypted column is not as written: " + fault.getMessage());
+    }
   }
 }

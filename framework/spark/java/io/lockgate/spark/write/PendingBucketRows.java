@@ -1,10 +1,10 @@
 package io.lockgate.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.BucketHash;
+import io.lockgate.spark.messages.AssignRequest;
+import io.lockgate.spark.messages.Operations;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -39,13 +39,13 @@ final class PendingBucketRows extends PendingRows {
 
   @Override
   void answer(List<UnsafeRow> waiting, Taker taker) throws IOException {
-    Map<ObjectNode, List<Candidate>> partitions = new LinkedHashMap<>();
+    Map<Map<String, JsonNode>, List<Candidate>> partitions = new LinkedHashMap<>();
     for (UnsafeRow row : waiting) {
       partitions
           .computeIfAbsent(partition(row), absent -> new ArrayList<>())
           .add(new Candidate(row, hash.hash(row)));
     }
-    for (Map.Entry<ObjectNode, List<Candidate>> partition : partitions.entrySet()) {
+    for (Map.Entry<Map<String, JsonNode>, List<Candidate>> partition : partitions.entrySet()) {
       List<Candidate> rows = partition.getValue();
       ByteBuffer buckets = ask(partition.getKey(), rows);
       for (Candidate each : rows) {
@@ -54,22 +54,21 @@ final class PendingBucketRows extends PendingRows {
     }
   }
 
-  private ObjectNode partition(UnsafeRow row) {
-    ObjectNode values = Bridge.object();
+  private Map<String, JsonNode> partition(UnsafeRow row) {
+    Map<String, JsonNode> values = new LinkedHashMap<>();
     for (int ordinal : spec().partition()) {
       WriteSpec.Field field = spec().fields().get(ordinal);
-      values.set(field.name(), Values.toJson(row, BEFORE + ordinal, field.type()));
+      values.put(field.name(), Values.toJson(row, BEFORE + ordinal, field.type()));
     }
     return values;
   }
 
-  private ByteBuffer ask(ObjectNode partition, List<Candidate> rows) throws IOException {
+  private ByteBuffer ask(Map<String, JsonNode> partition, List<Candidate> rows) throws IOException {
     ByteBuffer hashes = ByteBuffer.allocate(Integer.BYTES * rows.size());
     rows.forEach(each -> hashes.putInt(each.hash()));
-    ObjectNode fields =
-        Bridge.object().put("hashes", Base64.getEncoder().encodeToString(hashes.array()));
-    fields.set("partition", partition);
-    JsonNode answer = ask(AssignmentPart.BUCKETS, fields);
-    return ByteBuffer.wrap(Base64.getDecoder().decode(answer.get("buckets").asText()));
+    String sent = Base64.getEncoder().encodeToString(hashes.array());
+    AssignRequest request = new AssignRequest(spec().writeId(), partition, sent);
+    String buckets = ask(Operations.WRITE_ASSIGN, request).buckets();
+    return ByteBuffer.wrap(Base64.getDecoder().decode(buckets));
   }
 }

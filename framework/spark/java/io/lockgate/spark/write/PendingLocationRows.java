@@ -1,15 +1,17 @@
 package io.lockgate.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.messages.LocateAnswer;
+import io.lockgate.spark.messages.LocateRequest;
+import io.lockgate.spark.messages.Operations;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -65,9 +67,9 @@ final class PendingLocationRows extends PendingRows {
 
   @Override
   void answer(List<UnsafeRow> rows, Taker taker) throws IOException {
-    JsonNode answer = ask(AssignmentPart.LOCATIONS, question(rows));
-    InternalRow[] partitions = partitions(answer.get("partitions"));
-    ByteBuffer found = ByteBuffer.wrap(Base64.getDecoder().decode(answer.get("rows").asText()));
+    LocateAnswer answer = ask(Operations.WRITE_LOCATE, question(rows));
+    InternalRow[] partitions = partitions(answer.partitions());
+    ByteBuffer found = ByteBuffer.wrap(Base64.getDecoder().decode(answer.rows()));
     while (found.hasRemaining()) {
       UnsafeRow row = rows.get(found.getInt());
       byte kind = (byte) found.getInt();
@@ -81,22 +83,23 @@ final class PendingLocationRows extends PendingRows {
     }
   }
 
-  private ObjectNode question(List<UnsafeRow> rows) {
-    ObjectNode fields = Bridge.object().put("attempt", attempt);
-    ObjectNode columns = fields.putObject("columns");
+  private LocateRequest question(List<UnsafeRow> rows) {
+    Map<String, List<JsonNode>> columns = new LinkedHashMap<>();
     for (int ordinal : asked) {
       WriteSpec.Field field = spec().fields().get(ordinal);
-      ArrayNode values = columns.putArray(field.name());
+      List<JsonNode> values = new ArrayList<>(rows.size());
+      columns.put(field.name(), values);
       rows.forEach(row -> values.add(Values.toJson(row, BEFORE + ordinal, field.type())));
     }
     byte[] kinds = new byte[rows.size()];
     for (int i = 0; i < kinds.length; i++) {
       kinds[i] = rows.get(i).getByte(UpsertWriter.KIND);
     }
-    return fields.put("kinds", Base64.getEncoder().encodeToString(kinds));
+    String sent = Base64.getEncoder().encodeToString(kinds);
+    return new LocateRequest(spec().writeId(), attempt, columns, sent);
   }
 
-  private InternalRow[] partitions(JsonNode given) {
+  private InternalRow[] partitions(List<Map<String, JsonNode>> given) {
     InternalRow[] rows = new InternalRow[given.size()];
     int[] partition = spec().partition();
     for (int i = 0; i < rows.length; i++) {

@@ -1,10 +1,9 @@
 package io.lockgate.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.enforcement.parts.DriverLink;
+import io.lockgate.spark.messages.Operation;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -72,8 +71,7 @@ abstract class PendingRows {
 
   abstract void answer(List<UnsafeRow> rows, Taker taker) throws IOException;
 
-  JsonNode ask(String question, ObjectNode fields) throws IOException {
-    fields.put("write_id", spec.writeId());
+  static <Q, A> A ask(Operation<Q, A> question, Q request) throws IOException {
     DriverLink link = driver;
     if (link == null && !SparkEnv.get().executorId().equals("driver")) {
       throw Failure.ofRow(
@@ -81,7 +79,7 @@ abstract class PendingRows {
               + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)");
     }
     try {
-      return link == null ? Bridge.ask(question, fields) : link.ask(question, fields);
+      return link == null ? Bridge.ask(question, request) : link.ask(question, request);
     } catch (IOException | RuntimeException failure) {
       throw failure;
     } catch (Exception failure) {

@@ -1,9 +1,9 @@
 package io.lockgate.spark.enforcement.parts;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
+import io.lockgate.spark.messages.Messages;
 
 /** The questions of executors to the driver, which {@link Part}s answer. */
 public final class ExecutorQuestions {
@@ -22,7 +22,8 @@ public final class ExecutorQuestions {
         throw new IllegalArgumentException(
             "a question of " + message.length + " bytes is more than an executor may ask");
       }
-      answer.set("ok", answer(Bridge.JSON.readTree(message)));
+      Fields fields = Fields.of(Bridge.JSON.readTree(message));
+      answer.set("ok", Messages.tree(PartRegistry.answer(fields.question()).to(fields)));
     } catch (Exception failure) {
       String type = failure instanceof Failure ours ? ours.pythonType() : null;
       answer
@@ -31,11 +32,5 @@ public final class ExecutorQuestions {
           .put("message", String.valueOf(failure.getMessage()));
     }
     return answer;
-  }
-
-  private static JsonNode answer(JsonNode message) {
-    String question = new Fields(message).text("question", Fields.NAME);
-    Fields fields = Fields.of(message);
-    return PartRegistry.answer(question).to(fields);
   }
 }

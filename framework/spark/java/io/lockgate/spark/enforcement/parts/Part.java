@@ -1,7 +1,6 @@
 package io.lockgate.spark.enforcement.parts;
 
 import com.codahale.metrics.MetricRegistry;
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.PluginContext;
@@ -16,7 +15,7 @@ public interface Part {
   /** Answers a question of an executor, whose fields it checks by {@link Fields}. */
   @FunctionalInterface
   interface Answer {
-    JsonNode to(Fields fields);
+    Object to(Fields fields);
   }
 
   /** Called on the driver when the application starts. */

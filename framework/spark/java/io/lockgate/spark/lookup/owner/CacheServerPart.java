@@ -1,13 +1,15 @@
 package io.lockgate.spark.lookup.owner;
 
 import com.codahale.metrics.MetricRegistry;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.Shapes;
 import io.lockgate.spark.enforcement.parts.DriverLink;
 import io.lockgate.spark.enforcement.parts.Fields;
 import io.lockgate.spark.enforcement.parts.Part;
+import io.lockgate.spark.messages.EventRequest;
+import io.lockgate.spark.messages.KeyReply;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PollRequest;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
@@ -33,23 +35,21 @@ public final class CacheServerPart implements Part {
   @Override
   public Map<String, Answer> answers() {
     return Map.of(
-        "lookup.poll",
-        fields -> Executors.poll(fields.text("executor", EXECUTOR)),
-        "lookup.event",
-        CacheServerPart::pass);
+        Operations.LOOKUP_POLL.name(), CacheServerPart::poll,
+        Operations.LOOKUP_EVENT.name(), CacheServerPart::pass);
   }
 
-  private static JsonNode pass(Fields fields) {
-    String executor = fields.text("executor", EXECUTOR);
-    ObjectNode request =
-        Bridge.object().put("executor", executor).put("name", fields.text("name", Fields.NAME));
-    request.set("event", fields.json().get("event"));
-    String fault = Shapes.faultInRequest("lookup.event", request);
-    if (fault != null) {
-      throw new IllegalArgumentException(
-          "a process of an executor sent an invalid message: " + fault);
-    }
-    Executors.noteEvent(executor);
-    return Bridge.ask("lookup.event", request);
+  private static Executors.Orders poll(Fields fields) {
+    PollRequest request = fields.request(PollRequest.class);
+    Fields.check("executor", request.executor(), EXECUTOR);
+    return Executors.poll(request);
+  }
+
+  private static List<KeyReply> pass(Fields fields) {
+    EventRequest request = fields.request(EventRequest.class);
+    Fields.check("executor", request.executor(), EXECUTOR);
+    Fields.check("name", request.name(), Fields.NAME);
+    Executors.noteEvent(request.executor());
+    return Bridge.ask(Operations.LOOKUP_EVENT, request);
   }
 }

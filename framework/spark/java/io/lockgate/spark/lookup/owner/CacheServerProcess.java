@@ -1,7 +1,8 @@
 package io.lockgate.spark.lookup.owner;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.Messages;
+import io.lockgate.spark.messages.StartCommand;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -9,7 +10,6 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkFiles;
@@ -32,16 +32,16 @@ final class CacheServerProcess implements Runnable {
     void receive(String line) throws InterruptedException;
   }
 
-  private final List<String> command = new ArrayList<>();
+  private final List<String> command;
   private final String opening;
   private final Listener listener;
   private Process process;
   private boolean stopped;
   private volatile String lastError = "";
 
-  CacheServerProcess(JsonNode order, Listener listener) {
-    order.get("command").forEach(word -> command.add(word.asText()));
-    this.opening = order.get("opening").toString();
+  CacheServerProcess(StartCommand order, Listener listener) {
+    this.command = order.command();
+    this.opening = Messages.tree(order.opening()).toString();
     this.listener = listener;
     thread(this, "lockgate-owner").start();
   }

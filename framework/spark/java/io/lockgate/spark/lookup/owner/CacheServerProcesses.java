@@ -4,6 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.enforcement.parts.DriverLink;
+import io.lockgate.spark.messages.Command;
+import io.lockgate.spark.messages.Messages;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PollRequest;
+import io.lockgate.spark.messages.SayCommand;
+import io.lockgate.spark.messages.StartCommand;
+import io.lockgate.spark.messages.StopCommand;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -37,9 +44,12 @@ public final class CacheServerProcesses implements Runnable {
       while (!closed) {
         long pause = RETRY_MILLIS;
         try {
-          JsonNode reply = driver.ask("lookup.poll", request());
-          reply.get("commands").forEach(this::obey);
-          pause = reply.get("pause").asLong();
+          JsonNode request = Messages.tree(new PollRequest(executor));
+          Executors.Orders orders =
+              Messages.read(
+                  driver.ask(Operations.LOOKUP_POLL.name(), request), Executors.Orders.class);
+          orders.commands().forEach(this::obey);
+          pause = orders.pause();
         } catch (InterruptedException e) {
           throw e;
         } catch (Exception e) {
@@ -52,37 +62,43 @@ public final class CacheServerProcesses implements Runnable {
     }
   }
 
-  private void obey(JsonNode command) {
-    String name = command.get("name").asText();
-    switch (command.get("do").asText()) {
-      case "start" -> {
-        CacheServerProcess before =
-            closed
-                ? null
-                : processes.put(name, new CacheServerProcess(command, line -> receive(name, line)));
-        if (before != null) {
-          before.stop(false);
-        }
-      }
-      case "stop" -> {
-        CacheServerProcess ending = processes.remove(name);
-        if (ending != null) {
-          ending.stop(true);
-        }
-        String gauges = shown.remove(name);
-        if (gauges != null) {
-          Gauges.withdraw(gauges);
-        }
-      }
-      case "say" -> say(name, command.get("message"));
-      default -> throw new IllegalStateException("no such command: " + command.get("do"));
+  private void obey(Command command) {
+    if (command instanceof StartCommand start) {
+      start(start);
+    } else if (command instanceof StopCommand stop) {
+      stop(stop.name());
+    } else if (command instanceof SayCommand said) {
+      say(said.name(), said.message());
     }
   }
 
-  private void say(String name, JsonNode message) {
+  private void start(StartCommand start) {
+    if (closed) {
+      return;
+    }
+    String name = start.name();
+    CacheServerProcess before =
+        processes.put(name, new CacheServerProcess(start, line -> receive(name, line)));
+    if (before != null) {
+      before.stop(false);
+    }
+  }
+
+  private void stop(String name) {
+    CacheServerProcess ending = processes.remove(name);
+    if (ending != null) {
+      ending.stop(true);
+    }
+    String gauges = shown.remove(name);
+    if (gauges != null) {
+      Gauges.withdraw(gauges);
+    }
+  }
+
+  private void say(String name, Object message) {
     CacheServerProcess process = processes.get(name);
     if (process != null) {
-      process.say(message.toString());
+      process.say(Messages.tree(message).toString());
     }
   }
 
@@ -99,11 +115,12 @@ public final class CacheServerProcesses implements Runnable {
       Gauges.publish(shown.get(name), event.get("values"));
       return;
     }
-    ObjectNode request = request().put("name", name);
+    // The driver reads the event: an executor only passes it on.
+    ObjectNode request = Bridge.object().put("executor", executor).put("name", name);
     request.set("event", event);
     while (!closed) {
       try {
-        driver.ask("lookup.event", request).forEach(answer -> say(name, answer));
+        driver.ask(Operations.LOOKUP_EVENT.name(), request).forEach(answer -> say(name, answer));
         return;
       } catch (DriverLink.RefusedException e) {
         System.err.println(
@@ -115,10 +132,6 @@ public final class CacheServerProcesses implements Runnable {
         Thread.sleep(RETRY_MILLIS); // it must not be lost: the driver waits for it
       }
     }
-  }
-
-  private ObjectNode request() {
-    return Bridge.object().put("executor", executor);
   }
 
   /** Ends all processes, when the executor ends. */

@@ -1,8 +1,11 @@
 package io.lockgate.spark.lookup.owner;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.messages.Command;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.PollRequest;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -72,27 +75,28 @@ public final class Executors {
     }
   }
 
-  /** Returns an executor's commands, and the milliseconds until its next request. */
-  public static JsonNode poll(String executor) {
-    ObjectNode reply = Bridge.object().put("pause", IDLE_MILLIS);
+  /** An executor's commands, and the milliseconds until its next request. */
+  public record Orders(List<Command> commands, long pause) {}
+
+  /** Returns the orders of an executor. */
+  static Orders poll(PollRequest request) {
+    String executor = request.executor();
     if (REMOVED.contains(executor)) {
-      reply.putArray("commands");
-      return reply;
+      return new Orders(List.of(), IDLE_MILLIS);
     }
     Box box = BOXES.computeIfAbsent(executor, id -> new Box());
     box.lastPoll = System.nanoTime();
-    reply.set("commands", commands(executor, box));
-    return reply.put("pause", box.pause());
+    List<Command> commands = commands(request, box);
+    return new Orders(commands, box.pause());
   }
 
-  private static JsonNode commands(String executor, Box box) {
+  private static List<Command> commands(PollRequest request, Box box) {
     if (!box.called.getAndSet(false)) {
-      return Bridge.JSON.createArrayNode();
+      return List.of();
     }
     boolean answered = false;
     try {
-      ObjectNode request = Bridge.object().put("executor", executor);
-      JsonNode commands = Bridge.ask("lookup.poll", request).get("commands");
+      List<Command> commands = Bridge.ask(Operations.LOOKUP_POLL, request).commands();
       box.busy = System.nanoTime();
       answered = true;
       return commands;

@@ -1,6 +1,5 @@
 package io.lockgate.spark.rules.joins;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.lineage.PlanLineage;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -21,12 +20,12 @@ import scala.jdk.javaapi.CollectionConverters;
 /** The columns of a planned join under the names, and the ids, that the statement knows. */
 final class JoinedColumns {
   private final LogicalPlan made;
-  private final JsonNode names;
+  private final Map<String, String> names;
   private final StreamKeys stream;
   private final Map<String, Attribute> byName = new HashMap<>();
 
   /** {@code names} are those of the table's columns in the plan. */
-  JoinedColumns(LogicalPlan made, JsonNode names, StreamKeys stream) {
+  JoinedColumns(LogicalPlan made, Map<String, String> names, StreamKeys stream) {
     this.made = made;
     this.names = names;
     this.stream = stream;
@@ -75,8 +74,7 @@ final class JoinedColumns {
   }
 
   private Attribute ofTable(Attribute column) {
-    JsonNode name = names.get(column.name());
-    return name == null ? null : byName.get(name.asText());
+    return byName.get(names.get(column.name()));
   }
 
   private static Expression masked(Expression met, Attribute found) {

@@ -1,10 +1,12 @@
 package io.lockgate.spark.rules.joins;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.RequestSessions;
+import io.lockgate.spark.messages.Operations;
+import io.lockgate.spark.messages.SqlJoin;
+import io.lockgate.spark.messages.SqlJoinAnswer;
+import io.lockgate.spark.messages.TableCondition;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -21,8 +23,6 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The plan of one lookup join, which Python makes as it does for {@code lookup_join}. */
 final class LookupPlan {
-  private static final String OPERATION = "lookup.join";
-
   private final SparkSession session;
   private final Join join;
   private final LookupSide side;
@@ -57,25 +57,22 @@ final class LookupPlan {
     StreamKeys keys = new StreamKeys(left, condition, keepsAll);
     StreamSide stand = StreamSide.of(keys.plan(), new StreamStatistics(session, keys.plan()));
     String handle = JoinFrames.offer(Dataset.ofRows(session, stand));
-    JsonNode answer;
+    SqlJoinAnswer answer;
     Dataset<?> joined;
     try {
-      ObjectNode request = request(keys).put("handle", handle);
-      answer = RequestSessions.within(session, () -> Bridge.ask(OPERATION, request));
+      SqlJoin request = request(keys, handle);
+      answer = RequestSessions.within(session, () -> Bridge.ask(Operations.LOOKUP_JOIN, request));
     } finally {
       joined = JoinFrames.take(handle);
     }
     LogicalPlan made = stand.replacedIn(joined.queryExecution().analyzed(), keys.plan());
-    answer.get("kept").forEach(number -> others.add(offered.get(number.asInt())));
-    JoinedColumns columns = new JoinedColumns(made, answer.get("columns"), keys);
+    answer.kept().forEach(number -> others.add(offered.get(Math.toIntExact(number))));
+    JoinedColumns columns = new JoinedColumns(made, answer.columns(), keys);
     return columns.named(left, wanted, side, others, keepsAll);
   }
 
-  private ObjectNode request(StreamKeys keys) {
-    ObjectNode request = Bridge.object().put("alias", side.alias()).put("how", how());
-    side.name().forEach(request.putArray("table")::add);
-    keys.keys().forEach(request.putObject("keys")::put);
-    ArrayNode conditions = request.putArray("conditions");
+  private SqlJoin request(StreamKeys keys, String handle) {
+    List<TableCondition> conditions = new ArrayList<>();
     others.addAll(condition.onBoth);
     for (Expression each : condition.onTable) {
       JsonNode json = TableConditions.json(each, side.table().child());
@@ -83,21 +80,26 @@ final class LookupPlan {
         others.add(each);
       } else {
         offered.add(each);
-        ObjectNode one = conditions.addObject();
-        one.set("condition", json);
-        names(each).forEach(one.putArray("columns")::add);
+        conditions.add(new TableCondition(json, names(each)));
       }
     }
     Set<String> used = new TreeSet<>();
     wanted.forEach(column -> used.add(side.column(column).name()));
-    ArrayNode rest = request.putArray("others");
+    List<String> rest = new ArrayList<>();
     for (Expression each : others) {
-      names(each).forEach(used::add);
+      used.addAll(names(each));
       rest.add(String.join(", ", qualified(each)));
     }
-    used.forEach(request.putArray("columns")::add);
-    side.table().options().forEach(request.putObject("options")::put);
-    return request;
+    return new SqlJoin(
+        handle,
+        side.name(),
+        side.alias(),
+        how(),
+        keys.keys(),
+        List.copyOf(used),
+        conditions,
+        rest,
+        side.table().options());
   }
 
   /** The columns of the table that a condition uses. */
