@@ -47,7 +47,7 @@ IMPORTS = (
     "java.util.Set",
 )
 RECORD = """\
-/** {doc} */
+/** The message {name}. */
 @JsonDeserialize(using = JsonDeserializer.None.class)
 public record {name}({components})
     implements {interfaces} {{
@@ -199,7 +199,6 @@ class _Records:
         interfaces = [union for union, each in self.types.items() if name in each.get("forms", ())]
         interfaces += ["Granted"] if GRANT in self._fields(name) else []
         return RECORD.format(
-            doc=kind["doc"].replace("`", ""),
             name=name,
             components="\n    " + ",\n    ".join(components) if components else "",
             interfaces=", ".join(interfaces or ["Serializable"]),

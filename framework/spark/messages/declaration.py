@@ -1,9 +1,8 @@
 """The declaration of the bridge's messages by the names of their types: the connector's records come from it.
 
-A type is an object: `doc` is the first line of its docstring, `bases` are the types that it extends, and
-`fields` are the shapes of its other keys; a union has `forms` instead. `messages.shapes` says what a shape
-is, and `{"type": NAME}` stands for a named one. An operation has the shapes of its `request` and its
-`answer`.
+A type is an object: `bases` are the types that it extends, and `fields` are the shapes of its other keys; a
+union has `forms` instead. `messages.shapes` says what a shape is, and `{"type": NAME}` stands for a named
+one. An operation has the shapes of its `request` and its `answer`.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ class _NamedTypes:
             inherited = {key for base in bases for key in typing.get_type_hints(base)}
             fields = {key: each for key, each in typing.get_type_hints(kind).items() if key not in inherited}
             self.types[name] = {
-                "doc": (inspect.getdoc(kind) or "").partition("\n")[0],
                 "bases": [self._dictionary(each) for each in bases],
                 "fields": {key: self._shape(each, module) for key, each in fields.items()},
             }
