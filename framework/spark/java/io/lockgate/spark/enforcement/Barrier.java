@@ -18,9 +18,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Function1;
 import scala.Option;
 import scala.Tuple2;
@@ -47,6 +49,9 @@ public final class Barrier extends HiddenTree implements NodeProduct {
   private static final AttributeMap<ColumnStat> NO_COLUMNS =
       AttributeMap$.MODULE$.apply(
           CollectionConverters.asScala(List.<Tuple2<Attribute, ColumnStat>>of()).toSeq());
+
+  private static final TreeNodeTag<ProtectedRelation> OPENED =
+      new TreeNodeTag<>("lockgate.guarded-relation");
 
   private final LogicalPlan child;
   private final ProtectedRelation guarded;
@@ -116,6 +121,24 @@ public final class Barrier extends HiddenTree implements NodeProduct {
    */
   boolean hidesNothing() {
     return guarded.removable && !guarded.refused && !isStreaming() && isAsStored(child);
+  }
+
+  /** What is below, without the barrier; its relation keeps what was decided about it. */
+  LogicalPlan opened() {
+    LogicalPlan below = child.clone(); // other statements may have the same relation
+    LogicalPlan relation = below;
+    while (!relation.children().isEmpty()) {
+      relation = relation.children().head();
+    }
+    relation.setTagValue(OPENED, guarded);
+    return below;
+  }
+
+  /** What was decided about a relation, whose barrier is here or is gone; null without one. */
+  static ProtectedRelation guardOf(LogicalPlan plan) {
+    Barrier barrier = of(plan);
+    LogicalPlan leaf = plan instanceof DataSourceV2ScanRelation scan ? scan.relation() : plan;
+    return barrier != null ? barrier.guarded : leaf.getTagValue(OPENED).getOrElse(() -> null);
   }
 
   /** The conditions there are a user's own, moved below by {@link PushLeakproof}. */

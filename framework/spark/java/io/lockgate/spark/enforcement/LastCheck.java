@@ -80,7 +80,7 @@ public final class LastCheck extends SparkStrategy {
     @SuppressWarnings("unchecked") // a plan takes the place of one
     public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
       return plan instanceof Barrier barrier && barrier.hidesNothing()
-          ? (B) barrier.child()
+          ? (B) barrier.opened()
           : otherwise.apply(plan);
     }
   }

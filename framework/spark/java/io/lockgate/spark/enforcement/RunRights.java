@@ -24,18 +24,19 @@ record RunRights(Map<ObjectNode, String> planned) {
   private static void note(LogicalPlan plan, Map<ObjectNode, String> found) {
     new PlanWalk(
             each -> {
-              Barrier barrier = Barrier.of(each);
+              Barrier.ProtectedRelation guarded = Barrier.guardOf(each);
               LogicalPlan leaf =
                   each instanceof DataSourceV2ScanRelation scan ? scan.relation() : each;
-              ObjectNode relation = each.isStreaming() ? null : Relations.describe(leaf);
-              if (barrier != null && !each.isStreaming()) {
-                found.put(barrier.guarded().relation(), barrier.guarded().rights());
+              ObjectNode relation =
+                  each.isStreaming() || guarded != null ? null : Relations.describe(leaf);
+              if (guarded != null && !each.isStreaming()) {
+                found.put(guarded.relation(), guarded.rights());
               } else if (each instanceof InMemoryRelation cached) {
                 note(cached.cacheBuilder().logicalPlan(), found);
-              } else if (barrier == null && relation != null) {
+              } else if (relation != null) {
                 found.put(relation, null);
               }
-              return barrier != null ? each : null;
+              return guarded != null ? each : null;
             })
         .over(plan);
   }
