@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,9 @@ def test_other_changes_of_the_schema_do_not_conflict(
 def test_tables_of_other_engines_are_not_damaged(
     make_table: MakeTable, key_file: MakeFile, message: MakeMessage, catalog: Catalog, options: dict[str, str]
 ) -> None:
-    alter(make_table(primary_keys=("id",), bucket="2"), dict(options))
+    table = make_table(primary_keys=("id",), bucket="2")
+    schema = replace(table.schema, id=1, options={**table.schema.options, **options})
+    table.schema_files.create(schema)
     with pytest.raises(UnsupportedFormatError):
         catalog.load_table("db.t").commit([message(key_file("a"), total_buckets=2)])
 
