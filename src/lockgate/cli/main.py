@@ -196,7 +196,8 @@ def _add_procedure(parser: argparse.ArgumentParser, procedure: Procedure) -> Non
             *spellings,
             metavar=parameter.value_type.ddl,
             required=parameter.required,
-            help=f"{parameter.doc}{default}".replace("%", "%%"),
+            # Sentences are in Markdown for the documentation.
+            help=f"{parameter.doc}{default}".replace("%", "%%").replace("`", "'"),
             **shared,
         )
     parser.set_defaults(run=_call, procedure=procedure)
