@@ -198,6 +198,7 @@ class TableHandle:
         """Return the values of a partition from the bytes of a manifest."""
         return decode_row(data, self.schema.types_of(self.schema.partition_keys))
 
+    @named_errors
     def index_entries(self, index_manifest: str) -> tuple[IndexEntry, ...]:
         """Return the index files that an index manifest names; CorruptFileError if that is damaged."""
         return read_index_manifest(self, index_manifest).entries

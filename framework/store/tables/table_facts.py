@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.checked_arguments import checked_arguments
+from lockgate.framework.io import named_errors
 from lockgate.framework.store.tables.table_history import TableHistory
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class TableFacts(TableHistory):
 
     # --- snapshots ---------------------------------------------------------------------------
 
+    @named_errors
     def selection(self, options: Mapping[str, str] | None = None, zone: str = "UTC") -> Selection:
         """Return what the read options of a query select; without any, what the table's own options do.
 
@@ -41,30 +43,35 @@ class TableFacts(TableHistory):
 
         return table_selection(self, zone) if options is None else selection_of(self, options, zone)
 
+    @named_errors
     def held_snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot that exists, or has expired and is held by a tag; SnapshotNotFoundError else."""
         from lockgate.framework.store.metadata.references import held_snapshot
 
         return held_snapshot(self, snapshot_id)
 
+    @named_errors
     def number_called(self, version: str) -> int:
         """Return the number of the snapshot that a version names; see `snapshot_selection.number_called`."""
         from lockgate.framework.store.scan.snapshot_selection import number_called
 
         return number_called(self, version)
 
+    @named_errors
     def snapshot_at(self, millis: int) -> int:
         """Return the newest snapshot of a time or before, in milliseconds; NotFoundError if there is none."""
         from lockgate.framework.store.scan.snapshot_selection import snapshot_at
 
         return snapshot_at(self, millis)
 
+    @named_errors
     def newest_change(self) -> Snapshot | None:
         """Return the newest snapshot that may show other rows than the one before; None if there is none."""
         from lockgate.framework.store.scan.readable_files import newest_change
 
         return newest_change(self)
 
+    @named_errors
     def selection_for(
         self, options: Mapping[str, str], zone: str, *, snapshot: int, travels: bool, writes: bool
     ) -> Selection:
@@ -76,6 +83,7 @@ class TableFacts(TableHistory):
     # --- what options say --------------------------------------------------------------------
 
     @property
+    @named_errors
     def own_options(self) -> dict[str, str]:
         """The options that users gave, without those by which replacements are kept apart."""
         from lockgate.framework.store.metadata.generations import GENERATION
@@ -83,6 +91,7 @@ class TableFacts(TableHistory):
         return {key: value for key, value in self.schema.options.items() if key != GENERATION}
 
     @property
+    @named_errors
     def defaults(self) -> dict[str, str]:
         """The defaults of columns, as Spark's SQL spells them."""
         from lockgate.framework.store.schema.defaults import default_sql
@@ -91,6 +100,7 @@ class TableFacts(TableHistory):
         return {name: default for name, default in found if default is not None}
 
     @property
+    @named_errors
     def clustering_columns(self) -> tuple[str, ...]:
         """The columns by which writers order new rows."""
         from lockgate.framework.store.schema.clustering import clustering_columns
@@ -98,6 +108,7 @@ class TableFacts(TableHistory):
         return clustering_columns(self.schema)
 
     @property
+    @named_errors
     def refused_statements(self) -> dict[str, str]:
         """Why statements that change rows one by one would not do what they say, by their names."""
         from lockgate.framework.store.rows.row_kinds import why_no_statement
@@ -105,6 +116,7 @@ class TableFacts(TableHistory):
         return why_no_statement(self.schema)
 
     @property
+    @named_errors
     def reads_branch(self) -> bool:
         """Say whether options of the table have partitions read from a branch."""
         from lockgate.framework.store.handle import read_branch
@@ -112,24 +124,28 @@ class TableFacts(TableHistory):
         return read_branch(self.schema) is not None
 
     @property
+    @named_errors
     def leaves_files_out(self) -> bool:
         """Say whether options of the table leave files out, whichever snapshot is read."""
         from lockgate.framework.store.pruning.file_options import has_file_options
 
         return has_file_options(self.schema)
 
+    @named_errors
     def why_unordered(self, name: str) -> str | None:
         """Return why rows cannot be ordered by a column; None if they can."""
         from lockgate.framework.store.schema.clustering import why_unordered
 
         return why_unordered(self.schema, name)
 
+    @named_errors
     def split_sizes(self, options: Mapping[str, str]) -> dict[str, int | None]:
         """Return what a query's options, else the table's, say of splits, in bytes by option."""
         from lockgate.framework.store.scan.snapshot_selection import split_sizes
 
         return split_sizes(self, options)
 
+    @named_errors
     def encrypted_alike(
         self, options: Mapping[str, str], column: str, entries: Sequence[Mapping[str, Any]]
     ) -> dict[str, str] | None:
@@ -138,6 +154,7 @@ class TableFacts(TableHistory):
 
         return encrypted_alike(self.schema, options, column, entries)
 
+    @named_errors
     def keeps_partition(self, predicate: Predicate) -> Callable[[tuple[Any, ...]], bool]:
         """Return the choice of partitions that a predicate makes; UnsupportedError if it splits some."""
         from lockgate.framework.store.pruning.pruners import PartitionPruner
@@ -146,6 +163,7 @@ class TableFacts(TableHistory):
 
     # --- scans and streams -------------------------------------------------------------------
 
+    @named_errors
     def require_keys(
         self, seen: Visibility, planned: ScanPlan, columns: Collection[str], purpose: str
     ) -> bool:
@@ -154,30 +172,35 @@ class TableFacts(TableHistory):
 
         return require_keys(self, seen, planned, columns, purpose)
 
+    @named_errors
     def integrity_mode(self, planned: ScanPlan, withheld: Collection[str] = ()) -> Mode:
         """Return how a reader without the `withheld` keys checks the files of a plan by their tags."""
         from lockgate.framework.store.confidential.integrity import IntegrityPolicy
 
         return IntegrityPolicy(self, withheld).mode_of_all(planned.schemas.values())
 
+    @named_errors
     def stripe_ranges(self, planned: ScanPlan) -> dict[str, tuple[StripeRange, ...]]:
         """Return the stripes to read of files of which pruners rule out others, by path."""
         from lockgate.framework.store.scan.matching_rows import stripe_ranges
 
         return stripe_ranges(self, planned)
 
+    @named_errors
     def masks_of(self, decision: Decision) -> DecidedMasks:
         """Return the masks of a decision, to be put on rows of the table."""
         from lockgate.framework.store.confidential.decided_masks import DecidedMasks
 
         return DecidedMasks(decision.masks, self.schema)
 
+    @named_errors
     def stream(self, options: Mapping[str, str], *, kinds: bool) -> TableStream:
         """Return a streaming query of the table; see `stream.TableStream`."""
         from lockgate.framework.store.streams.stream import TableStream
 
         return TableStream(self, options, kinds=kinds)
 
+    @named_errors
     def change_range(
         self, after: int | None, upto: int | None, *, keeps_rows_that_stayed: bool = False
     ) -> ChangeRange:
@@ -186,6 +209,7 @@ class TableFacts(TableHistory):
 
         return range_of(self, after, upto, keeps_rows_that_stayed=keeps_rows_that_stayed)
 
+    @named_errors
     def changed_files(self, changes: ChangeRange) -> list[ChangedFiles]:
         """Return the files of a range, from old to new; raises as `change_range`."""
         from lockgate.framework.store.streams.change_range import changed_files
@@ -194,18 +218,21 @@ class TableFacts(TableHistory):
 
     # --- system tables -----------------------------------------------------------------------
 
+    @named_errors
     def system_columns(self, name: str) -> tuple[DataField, ...]:
         """Return the columns of `t$<name>`; NotFoundError offers the nearest names."""
         from lockgate.framework.store.system.system_tables import columns_of_system
 
         return columns_of_system(self, name)
 
+    @named_errors
     def check_view(self, name: str | None, between: Between | None) -> None:
         """Raise UnsupportedError if `t$<name>`, which shows rows, cannot show a range of snapshots."""
         from lockgate.framework.store.system.row_kind_tables import check_view
 
         check_view(self, name, between)
 
+    @named_errors
     def system_batches(self, name: str, request: ReadRequest | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `t$<name>` piece by piece; see `system_tables.system_batches`."""
         from lockgate.framework.store.system.system_tables import system_batches

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -81,12 +82,13 @@ def world(
 
 
 @pytest.fixture
-def example(hook: str) -> Iterator[types.ModuleType]:
+def example(hook: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     """The example of a section, registered as a plugin."""
     section = re.split(r"^### ", PAGE.read_text().split(f"### {hook}(")[1], flags=re.MULTILINE)[0]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert code, f"the section of {hook} has no example in Python"
     module = types.ModuleType(hook)
+    monkeypatch.setitem(sys.modules, hook, module)  # where dataclasses look up the names of types
     exec(compile(code[1], f"{PAGE}: {hook}", "exec"), vars(module))
     assert hasattr(module, hook), "the example implements the hook of its section"
     plugins().register(module, f"example of {hook}")
@@ -123,7 +125,7 @@ def test_every_check_belongs_to_a_section() -> None:
 @check_for("lockgate_procedures")
 def a_procedure_counts_rows(world: World) -> None:
     row_count: Any = plugins().procedures()["row_count"]
-    assert row_count.call(ProcedureContext(world.catalog), "hr.people", None) == [(2,)]
+    assert row_count.call(ProcedureContext(world.catalog), table="hr.people") == [(2,)]
 
 
 @check_for("lockgate_bridge_operations")

@@ -17,9 +17,9 @@ from lockgate.errors import InputError, KeyMissingError, LockgateError, NotFound
 from lockgate.framework import types
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.maintenance import foreign_file as files_module
 from lockgate.framework.types import DataField
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin.migrate import file_adoption as files_module
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 Run = Callable[..., ProcedureResult]
