@@ -142,7 +142,7 @@ def test_searches_count_once_however_often_they_are_planned(
     assert plugins().events.flush(10)
     counted = {
         tuple(sorted((column, each.searches) for (column, _), each in table.items()))
-        for table in searches.SEARCHES._found.values()
+        for table in searches.SEARCHES._counts_by_table.values()
     }
     assert {count for table in counted for _, count in table} == {1}, counted
     assert len(counted) == 2, counted

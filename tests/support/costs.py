@@ -25,7 +25,7 @@ FILE = Path(__file__).parents[1] / "costs.json"
 # Marks of tests that `./dev test` has no place for: what they need is not everywhere, or takes minutes.
 ELSEWHERE = {"slow", "cluster", "interop"}
 # Seconds above which a test is listed: without Spark, and with the session's JVM.
-LIMIT, SPARK_LIMIT = 0.2, 0.5
+LIMIT, SPARK_LIMIT = 0.15, 0.4
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
