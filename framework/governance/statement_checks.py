@@ -94,7 +94,7 @@ def check(
     user: str | None = None,
     rule: str = STRICT,
 ) -> Check:
-    """Return what the statement `sql` needs and what `user` lacks for it, by default the one who asks.
+    """Return what the statement `sql` needs and what `user` lacks for it, by default the current user.
 
     `catalogs` are the warehouses by Spark's names of them. `rule` is `strict`, by which Spark's queries are
     governed, or `bytequery`, which counts only columns that results come from or that are compared with

@@ -57,7 +57,7 @@ class CacheRights:
 
 
 def governed(table: Table, spec: LookupSpec) -> LookupSpec:
-    """Return the lookup with the rights of the one who asks, of which a cache holds no more.
+    """Return the lookup with the rights of the current user, of which a cache holds no more.
 
     Raises AccessDeniedError if a column of it is denied, or if what is hidden cannot be left out of a cache:
     the values of a masked key find other rows.

@@ -26,7 +26,7 @@ PART = re.compile(rf"^(<!-- generated: ([\w-]+) ?(.*?) -->\n)(?:(?!<!--).*\n)*{E
 
 
 def generated(text: str) -> str:
-    """Return the text of a page with its generated parts written anew."""
+    """Return the text of a page with its generated parts up to date."""
     return PART.sub(lambda part: f"{part[1]}\n{WRITERS[part[2]](part[3]).strip()}\n\n{END}", text)
 
 

@@ -54,7 +54,7 @@ def access_requests(location: str) -> AccessRequests:
 
 @dataclass(frozen=True)
 class AccessRequests:
-    """Requests and grants about the tables of one authorizer, in the name of the one who asks."""
+    """Requests and grants about the tables of one authorizer, in the name of the current user."""
 
     authorizer: RangerAuthorizer
 
@@ -65,7 +65,7 @@ class AccessRequests:
         return [rights_of(engine, each, resource, columns, has_key=has_key) for each in holders]
 
     def own_rights(self, table: str, columns: Sequence[str], *, has_key: bool) -> Rights:
-        """Return what the one who asks may do with a table."""
+        """Return what the current user may do with a table."""
         resource, principal = self.authorizer.resource_of(table), policy_principal(current_principal())
         return rights_of(self._engine, principal, resource, columns, has_key=has_key)
 
@@ -74,11 +74,11 @@ class AccessRequests:
         return self.authorizer.policies.engine()
 
     def request(self, table: str, columns: Columns, actions: Columns, reason: str) -> AccessAsked:
-        """Keep a request of the one who asks; ProcedureError if requests are not kept here."""
+        """Keep a request of the current user; ProcedureError if requests are not kept here."""
         return self._folder().ask(current_principal().user, table, columns, self._accesses(actions), reason)
 
     def requests(self) -> Iterator[AccessAsked]:
-        """Yield the requests of the one who asks, and those that this one may grant."""
+        """Yield the requests of the current user, and those that this one may grant."""
         if self.authorizer.requests is None:
             return
         user, decided = current_principal().user, dict[tuple[str, Columns], bool]()
@@ -92,7 +92,7 @@ class AccessRequests:
     ) -> tuple[int, int]:
         """Grant, and close the requests that this answers; returns the version of the policies, and how many.
 
-        Raises AccessDeniedError unless the one who asks may grant all of it.
+        Raises AccessDeniedError unless the current user may grant all of it.
         """
         self._store().grant(self._change(table, columns, actions, to))
         return self._engine.version, self._decided(table, columns, to, "granted")
@@ -123,7 +123,7 @@ class AccessRequests:
         return GrantChange(current_principal().user, levels, self._accesses(actions), **to)
 
     def check_grantor(self, table: str, columns: Columns) -> None:
-        """Raise AccessDeniedError unless the one who asks may grant on these columns, by default on all."""
+        """Raise AccessDeniedError unless the current user may grant on these columns, by default on all."""
         closed = self._closed(table, columns)
         if closed:
             user = current_principal().user
@@ -133,13 +133,13 @@ class AccessRequests:
             )
 
     def _closed(self, table: str, columns: Columns) -> list[str]:
-        """Return the names of what the one who asks may not grant."""
+        """Return the names of what the current user may not grant."""
         names = [f"column {table}.{column}" for column in columns] or [f"all columns of table {table}"]
         wanted = zip(names, columns or ("*",), strict=True)
         return [name for name, column in wanted if not self.may_grant(table, column)]
 
     def may_grant(self, table: str, column: str) -> bool:
-        """Return whether the one who asks may grant on a column, or on all of them (`*`)."""
+        """Return whether the current user may grant on a column, or on all of them (`*`)."""
         principal, resource = current_principal(), self.authorizer.resource_of(table)
         if "column" in self._engine.service.levels:
             resource = {**resource, "column": column}

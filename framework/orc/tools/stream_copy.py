@@ -1,7 +1,7 @@
 """Copying an ORC file with other keys, or without encryption, without decoding values.
 
 Encryption is the outermost layer of a stream and keeps its length. So the bytes of values, their compression,
-row indexes and Bloom filters stay the same; only footers and statistics are written anew.
+row indexes and Bloom filters stay the same; only footers and statistics are new.
 """
 
 from __future__ import annotations

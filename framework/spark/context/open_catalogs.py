@@ -66,7 +66,7 @@ class KeyScopes:
         withheld: frozenset[str] = frozenset(),
         rights: ScanRights | None = None,
     ) -> str:
-        """Return the handle of `provider` for plans of `principal`, by default of the one who asks now.
+        """Return the handle of `provider` for plans of `principal`, by default of the current user now.
 
         It is the same one for one provider, principal and decision every time. Executors name it in their
         questions, which no session asks: it says for whom, which keys are `withheld` from that plan, and by

@@ -50,7 +50,7 @@ _WORD = re.compile(r"\w+")
 
 
 def decide(context: OperationContext, request: DecideRequest) -> DecideAnswer:
-    """Say of each relation what the one who asks sees of it; AccessDeniedError for what may not be done."""
+    """Say of each relation what the current user sees of it; AccessDeniedError for what may not be done."""
     with answering_statement(request["statement"]):
         free = check_nodes(context, request["nodes"])
         relations = [_answer(context, each) for each in request["relations"]]
@@ -168,7 +168,7 @@ def _answer_own(context: OperationContext, relation: SystemRelation) -> Relation
 
 
 def decision_about(context: OperationContext, relation: RelationJson) -> SqlDecision:
-    """Return what the one who asks sees of a relation; the question leaves no record."""
+    """Return what the current user sees of a relation; the question leaves no record."""
     return _decided(context, relation, records=False)
 
 
@@ -195,7 +195,7 @@ def _decided(context: OperationContext, relation: RelationJson, *, records: bool
 
 
 def _decided_own(context: OperationContext, relation: SystemRelation) -> SqlDecision:
-    """Return what the one who asks sees of the table whose system table it is; all, if it is of none."""
+    """Return what the current user sees of the table whose system table it is; all, if it is of none."""
     about = context.about(relation["table"])
     if about.request["namespace"] == [SYSTEM_NAMESPACE]:
         return SqlDecision()
@@ -316,7 +316,7 @@ def check_grant(context: OperationContext, table: Table, needed: Collection[str]
     grant = context.dispatcher.grants.find(token)
     place = (table.table_id, table.location)  # a copy of the folder has the same id
     if grant is None or grant.principal != context.principal or (grant.table_id, grant.location) != place:
-        raise _no_grant(table.identifier, "was not planned under the rights of the one who asks")
+        raise _no_grant(table.identifier, "was not planned under the rights of the current user")
     names = grant.policy_names
     types = {names.get(column, column): kind for column, kind in grant.types.items()}
     now = renamed(_asked(context, _target_of(table), types, records=False), names)

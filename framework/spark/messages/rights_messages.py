@@ -93,7 +93,7 @@ class DecideRequest(TypedDict):
     """The relations that a statement reads, and the nodes of its plan that are not known to be free.
 
     `settings` are those that its session has changed since the application started, without values.
-    `guarded` are relations with a row filter or a mask about which the one who asks knows already.
+    `guarded` are relations with a row filter or a mask about which the current user knows already.
     `statement` is the beginning of its text, for records, null if it has none.
     """
 
@@ -105,7 +105,7 @@ class DecideRequest(TypedDict):
 
 
 class RelationAnswer(TypedDict):
-    """What the one who asks sees of a relation.
+    """What the current user sees of a relation.
 
     `filter` and `masks` are expressions of SQL, `denied` columns may not be used, and if `refused` none may.
     `rights` tells decisions apart, and `grant` is sent along where stored rows of the relation are read. The

@@ -68,7 +68,7 @@ def read_changes(table: TableHandle, request: ReadRequest) -> Iterator[Change]:
     have the schema of the table. Raises before anything is read: InputError for a request without a range, or
     with a wish that changes cannot meet, SnapshotNotFoundError if one of the snapshots has expired or does
     not exist yet, ColumnNotFoundError for unknown columns, and AccessDeniedError where rows or values are
-    hidden from the one who asks, since a change may name a row by its key alone, which no row filter can
+    hidden from the current user, since a change may name a row by its key alone, which no row filter can
     judge.
     """
     between = _range_of(request)

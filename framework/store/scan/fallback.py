@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def with_partitions_of_branch(table: TableHandle, files: FileTable, snapshot: Snapshot | None) -> FileTable:
     """Return the files of a snapshot with those of partitions that are read from a branch.
 
-    Raises TableNotFoundError if there is no such branch, and AccessDeniedError if the one who asks does
+    Raises TableNotFoundError if there is no such branch, and AccessDeniedError if the current user does
     not see the same of it as of the table.
     """
     chosen = read_branch(table.schema)

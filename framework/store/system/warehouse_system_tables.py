@@ -92,7 +92,7 @@ def _names(catalog: Catalog) -> Iterator[Identifier]:
 
 
 def _readable(catalog: Catalog) -> Iterator[tuple[Identifier, Table | None]]:
-    """Yield the tables that the one who asks may read, without those that are dropped during this.
+    """Yield the tables that the current user may read, without those that are dropped during this.
 
     None stands for a table of a kind that cannot be opened here.
     """

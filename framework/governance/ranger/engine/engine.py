@@ -196,7 +196,7 @@ class Engine:
         return not (tagged or self.zones.by_name or self._audit_filters)
 
     def is_super(self, asked: RangerRequest) -> bool:
-        """Return whether everything is allowed to the one who asks."""
+        """Return whether everything is allowed to the current user."""
         return asked.user in self.settings.super_users or not self.settings.super_groups.isdisjoint(
             asked.groups
         )

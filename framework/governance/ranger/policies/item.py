@@ -51,7 +51,7 @@ class Item:
         self.row_filter: str | None = (document.get("rowFilterInfo") or {}).get("filterExpr")
 
     def is_for(self, asked: RangerRequest) -> bool:
-        """Return whether the item is about the one who asks."""
+        """Return whether the item is about the current user."""
         user = asked.user
         if user is not None and (user in self.users or EVERY_USER in self.users):
             return True
